@@ -1,0 +1,81 @@
+#include "base/file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/error.hpp"
+
+namespace simsync {
+namespace fs = std::filesystem;
+
+std::string read_file(const std::string& path) {
+  constexpr std::uintmax_t kLargest = 64U * 1024U * 1024U;
+  const auto refuse = [&](const std::string& why) {
+    throw InputError(Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
+  };
+  std::error_code error;
+  if (!fs::exists(path, error)) refuse("no such file");
+  if (fs::is_directory(path, error)) refuse("is a folder, expected a file");
+  const auto size = fs::file_size(path, error);
+  if (!error && size > kLargest) refuse("is larger than 64 MiB");
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  if (!in || !(text << in.rdbuf() || in.eof() || size == 0)) refuse("cannot be read");
+  return text.str();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  // Only a regular file is replaced in one move; a pipe or a device is written to as it stands.
+  std::error_code error;
+  const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
+  const std::string target = special ? path : path + ".part";
+  std::ofstream out(target, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.close();
+  if (out && !special) fs::rename(target, path, error);
+  if (!out || error) {
+    throw InputError(Diagnostic{
+        .origin = {path, 0, 0}, .message = "cannot be written", .key = {}, .source_line = {}, .note = {}, .help = {}});
+  }
+}
+
+std::string data_folder(const std::string& room) {
+  std::vector<fs::path> roots;
+  if (const char* chosen = std::getenv("SIMSYNC_DATA"); chosen != nullptr && *chosen != '\0') return (fs::path(chosen) / room).string();
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (!error) roots.push_back(program.parent_path().parent_path() / "share" / "simsync");
+  roots.emplace_back(SIMSYNC_SOURCE_FOLDER);
+  for (const auto& root : roots) {
+    if (fs::is_directory(root / room, error)) return (root / room).string();
+  }
+  return (roots.back() / room).string();
+}
+
+std::vector<std::string> list_files(const std::string& folder, const std::string& extension) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == extension) names.push_back(entry.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string resolve_name(const std::string& name, const std::string& room, const std::string& extension,
+                         const std::string& what) {
+  if (name.find('/') != std::string::npos || fs::path(name).extension() == extension) return name;
+  const std::string folder = data_folder(room);
+  const auto known = list_files(folder, extension);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return (fs::path(folder) / (name + extension)).string();
+  std::string help = did_you_mean(name, known);
+  if (help.empty()) help = fmt::format("'simsync list {}s' shows the known names; a path must contain '/' or end in {}", what, extension);
+  throw InputError(fmt::format("unknown {} '{}'", what, name), help);
+}
+
+}  // namespace simsync

@@ -1,0 +1,1 @@
+# Written with the package layout; see the install section of README.md.

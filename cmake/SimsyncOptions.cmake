@@ -1,0 +1,20 @@
+# Flags of our own code; never exported to users of the installed package.
+add_library(simsync_options INTERFACE)
+target_compile_features(simsync_options INTERFACE cxx_std_20)
+target_compile_options(simsync_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
+                                                 -Wnon-virtual-dtor -Wold-style-cast -Werror)
+if(SIMSYNC_SANITIZE)
+  target_compile_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE} -fno-sanitize-recover=all
+                                                   -fno-omit-frame-pointer)
+  target_link_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE})
+endif()
+
+find_program(SIMSYNC_CCACHE ccache)
+if(SIMSYNC_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${SIMSYNC_CCACHE}")
+endif()
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)

@@ -1,0 +1,93 @@
+// The network being trained: layers, their order and their trainable tensors.
+#pragma once
+#include <boost/graph/adjacency_list.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace simsync {
+
+enum class DType { Float32, Float16, BFloat16 };
+/// Bytes of one element.
+std::int64_t size_of(DType dtype);
+const char* name_of(DType dtype);
+
+using LayerId = std::size_t;
+using VariableId = std::size_t;
+
+/// One trainable tensor.
+struct Variable {
+  std::string name;                 ///< unique in the model, `layer/weight`
+  std::vector<std::int64_t> shape;  ///< every axis at least 1; a scalar has no axis
+  DType dtype = DType::Float32;
+  LayerId layer = 0;
+  /// An embedding table of which a step touches only some rows; its gradient is (row, values) pairs.
+  bool sparse = false;
+  /// Rows looked up per sample (with repetition); only for a sparse variable.
+  double lookups_per_sample = 0.0;
+
+  [[nodiscard]] std::int64_t elements() const;
+  [[nodiscard]] Bytes bytes() const { return {elements() * size_of(dtype)}; }
+};
+
+enum class LayerKind { Conv, Dense, Embedding, Norm, Activation, Pool, Attention, Recurrent, Elementwise, Loss };
+const char* name_of(LayerKind kind);
+
+/// One layer: what it costs for one sample and which variables it owns. Amounts do not depend on the batch
+/// unless said; a device turns them into seconds.
+struct Layer {
+  std::string name;  ///< unique in the model
+  LayerKind kind = LayerKind::Elementwise;
+  std::vector<VariableId> variables;  ///< in registration order: weight, bias, ...
+  Flops forward_flops;                ///< per sample; a multiply-add counts as two
+  Flops backward_flops;               ///< per sample; data gradient and weight gradient together
+  double input_bytes = 0.0;           ///< activation bytes read per sample (32-bit elements)
+  double output_bytes = 0.0;          ///< activation bytes written per sample (32-bit elements)
+  /// Rows that a dense layer multiplies per sample (sequence length for a Transformer, 1 for a classifier);
+  /// a sufficient-factor exchange moves this many rows of both factors. 0 when the layer is not dense.
+  double dense_rows = 0.0;
+};
+
+/// A model: layers in execution order on a Boost graph whose edges are data dependences.
+///
+/// Invariants (checked by `finish`): the graph is acyclic, every edge leads from an earlier layer to a later
+/// one, names are unique, every variable belongs to exactly one layer.
+class Model {
+public:
+  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Layer>;
+
+  Model(std::string name, std::int64_t default_batch, std::string sample_unit);
+
+  /// Adds a layer that reads the outputs of `inputs` (earlier layers); returns its id.
+  LayerId add_layer(Layer layer, const std::vector<LayerId>& inputs);
+  /// Adds a variable to an existing layer; returns its id.
+  VariableId add_variable(Variable variable);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  /// Per-device batch used when the user gives none.
+  [[nodiscard]] std::int64_t default_batch() const { return default_batch_; }
+  [[nodiscard]] const std::string& sample_unit() const { return sample_unit_; }
+  [[nodiscard]] std::size_t layer_count() const { return boost::num_vertices(graph_); }
+  [[nodiscard]] const Layer& layer(LayerId id) const { return graph_[id]; }
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] const std::vector<Variable>& variables() const { return variables_; }  ///< registration order
+  [[nodiscard]] const Variable& variable(VariableId id) const { return variables_.at(id); }
+
+  [[nodiscard]] std::int64_t parameter_count() const;  ///< trainable elements
+  [[nodiscard]] Bytes parameter_bytes() const;
+  [[nodiscard]] Flops forward_flops() const;  ///< per sample
+  /// Variables whose gradients are final once backward of a layer has ended, in the order in which backward
+  /// produces them: layers from last to first, within a layer in reverse registration order.
+  [[nodiscard]] std::vector<VariableId> backward_order() const;
+
+private:
+  std::string name_;
+  std::int64_t default_batch_;
+  std::string sample_unit_;
+  Graph graph_;
+  std::vector<Variable> variables_;
+};
+
+}  // namespace simsync

@@ -1,0 +1,17 @@
+// Models from files: the zoo and the user's own.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+
+namespace simsync {
+
+/// Reads a model description (format: models/README.md). @throws InputError with every finding.
+Model load_model(const std::string& path);
+/// `name_or_path` as given to --model. @throws InputError naming the closest known model.
+Model find_model(const std::string& name_or_path);
+/// Names of the built-in zoo, sorted.
+std::vector<std::string> known_models();
+
+}  // namespace simsync

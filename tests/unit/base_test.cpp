@@ -1,0 +1,69 @@
+#include "base/csv.hpp"
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "base/yaml.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace simsync;
+
+TEST_CASE("units are mandatory and exact", "[base]") {
+  CHECK(parse_bytes("25MiB")->count == 25 * 1024 * 1024);
+  CHECK(parse_bytes("100KB")->count == 100000);
+  CHECK(parse_bandwidth("10Gbps")->value() == 1.25e9);
+  CHECK(parse_bandwidth("12.5GB/s")->value() == 12.5e9);
+  CHECK(parse_seconds("1.5ms")->value() == 1.5e-3);
+  CHECK(parse_flops_rate("8.1TFLOPS")->value() == 8.1e12);
+  CHECK_FALSE(parse_seconds("10"));
+  CHECK(parse_seconds("0")->value() == 0.0);
+  CHECK_FALSE(parse_bytes("0.3B"));
+  CHECK_FALSE(parse_number("nan"));
+  CHECK_FALSE(parse_number("1e400"));
+  CHECK_FALSE(parse_number("0x1f"));
+}
+
+TEST_CASE("an unknown key is an error with its place and the closest name", "[base]") {
+  const auto document = yaml::Document::parse("batch: 3\nlatncy: 4us\n", "m.yaml");
+  {
+    auto m = document.root().mapping();
+    CHECK(m.require("batch").integer(1) == 3);
+    m.maybe("latency", [](const yaml::Node&) {});
+  }
+  try {
+    document.finish();
+    FAIL("expected an error");
+  } catch (const InputError& e) {
+    CHECK(std::string(e.what()) ==
+          "m.yaml:2:1: error: unknown key 'latncy'\n"
+          "    2 | latncy: 4us\n"
+          "      | ^\n"
+          "  key:  latncy\n"
+          "  help: did you mean 'latency'?");
+  }
+}
+
+TEST_CASE("several findings are reported together", "[base]") {
+  const auto document = yaml::Document::parse("a: -1\nb: 10\nb: 11\n", "m.yaml");
+  {
+    auto m = document.root().mapping();
+    (void)m.require("a").integer(1);
+    (void)m.require("b").seconds();
+    (void)m.require("c");
+  }
+  try {
+    document.finish();
+    FAIL("expected an error");
+  } catch (const InputError& e) {
+    REQUIRE(e.diagnostics().size() == 4);
+    CHECK(e.diagnostics()[0].message == "duplicate key 'b'");
+    CHECK(e.diagnostics()[1].message == "-1 is out of range: expected at least 1");
+    CHECK(e.diagnostics()[2].message == "expected a time with its unit, such as 10us or 1.5ms, got '10'");
+    CHECK(e.diagnostics()[3].message == "missing key 'c'");
+  }
+}
+
+TEST_CASE("quoted cells survive a round trip", "[base]") {
+  const auto table = CsvTable::parse("a,b\n" + csv_row({"x,\"y\"", "1.5"}) + "\n", "t.csv");
+  CHECK(table.cell(0, "a") == "x,\"y\"");
+  CHECK(*table.number(0, "b") == 1.5);
+  CHECK_THROWS_AS(CsvTable::parse("a,b\n1\n", "t.csv"), InputError);
+}

@@ -1,0 +1,59 @@
+// From names and numbers, as a user gives them, to a predicted step time.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/profile.hpp"
+#include "platforms/cluster.hpp"
+#include "strategies/strategy.hpp"
+
+namespace simsync {
+
+/// How finely a collective is simulated; sim/README.md says when each is exact.
+enum class Fidelity {
+  Auto,    ///< the cheapest that is exact for the plan
+  Steps,   ///< every chunk of every round is a flow
+  Fluid,   ///< one flow per hop with the algorithm's total bytes, after its start-up time
+  Folded,  ///< interchangeable ranks are represented by one of them
+};
+const char* name_of(Fidelity fidelity);
+
+/// One question, as `simsync predict` takes it.
+struct PredictRequest {
+  std::string model;     ///< name of the zoo or path
+  std::string cluster;   ///< preset name or path
+  std::string strategy;  ///< builder, preset or path
+  int workers = 1;
+  std::optional<std::int64_t> batch;  ///< per worker; the model's default when absent
+  /// `--set key=value` in the user's order. Keys: `step_time`, `precision`, `profile`, `seed`, `fidelity`,
+  /// `iterations`, `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
+  std::vector<std::pair<std::string, std::string>> settings;
+};
+
+/// One answer: a row of `predict` and `sweep`.
+struct PredictedRow {
+  std::string model;
+  std::string cluster;
+  std::string strategy;
+  std::string mode;            ///< `sync`
+  int workers = 1;
+  std::int64_t batch = 1;      ///< per worker
+  Seconds step_time;           ///< steady state
+  Seconds compute;             ///< slowest worker's forward + backward + update without any communication
+  Seconds exposed_comm;        ///< step_time - compute
+  double scaling_efficiency = 1.0;  ///< single-device step over step_time
+  Seconds step_low;            ///< equal to step_time until a calibration gives its covariance
+  Seconds step_high;
+  Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
+  std::string profile;         ///< name_of(ProfileSource) and provenance
+  [[nodiscard]] double throughput() const { return static_cast<double>(batch) * workers / step_time.value(); }
+};
+
+/// Reads the files, builds the strategy, compiles the plan and replays it.
+/// @throws InputError, PlanError.
+PredictedRow predict(const PredictRequest& request);
+
+}  // namespace simsync

@@ -24,12 +24,16 @@ std::vector<int> first_nodes(const Cluster& cluster, int nodes) {
   return numbers;
 }
 
-void add(Path& path, LinkId link, const Hop& hop) {
-  path.links.push_back(link);
+void add_costs(Path& path, const Hop& hop) {
   path.latency += hop.latency;
   path.message_cost += hop.message_cost;
   path.half_size = std::max(path.half_size, hop.half_size);
   path.stream_cap = std::min(path.stream_cap, hop.cap);
+}
+
+void add(Path& path, LinkId link, const Hop& hop) {
+  path.links.push_back(link);
+  add_costs(path, hop);
 }
 
 void add_out(Path& path, LinkId first, const LinkRow& row, int unit) {
@@ -140,6 +144,25 @@ Path Topology::path(Place from, Place to) const {
   } else {
     add_from_host(path, source, to.gpu, false);
   }
+  return path;
+}
+
+Path Topology::between_nodes(int from, int to) const {
+  const NodeEntry& source = entry({from, -1});
+  const NodeEntry& target = entry({to, -1});
+  Path path;
+  if (from == to) return path;
+  const auto add_gpu_costs = [&](const NodeLayout& layout) {
+    if (layout.pcie.exists()) add_costs(path, layout.pcie.hop);
+    if (layout.uplink.exists() && !(layout.gpu_direct && layout.nic_below_switch)) add_costs(path, layout.uplink.hop);
+  };
+  const NodeLayout& left = layouts_[static_cast<std::size_t>(source.group)];
+  const NodeLayout& right = layouts_[static_cast<std::size_t>(target.group)];
+  add_gpu_costs(left);
+  if (left.gpus == 0 || !left.gpu_direct) add_out(path, source.first, left.memory, 0);
+  add_across_network(path, source, target);
+  if (right.gpus == 0 || !right.gpu_direct) add_in(path, target.first, right.memory, 0);
+  add_gpu_costs(right);
   return path;
 }
 

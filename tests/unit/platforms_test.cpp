@@ -181,6 +181,17 @@ TEST_CASE("every key reads back what it wrote", "[platforms]") {
   CHECK(cluster == original);
 }
 
+TEST_CASE("the example of the README is a cluster", "[platforms]") {
+  const std::string page = read_file(std::string(SIMSYNC_TESTS_FOLDER) + "/../platforms/README.md");
+  const std::string fence = "```yaml\n";
+  const auto begin = page.find(fence) + fence.size();
+  const auto cluster = parse_cluster(page.substr(begin, page.find("```", begin) - begin), "README.md");
+  CHECK(cluster.node_count() == 6);
+  CHECK(cluster.gpu_count() == 32);
+  const Topology topology(cluster, 6);
+  CHECK(topology.path({0, 0}, {5, -1}).links.size() == 6);  // PCIe, uplink, NIC, leaf up, leaf down, NIC
+}
+
 TEST_CASE("odd names and texts survive a round trip", "[platforms]") {
   auto cluster = find_cluster("two-nodes");
   cluster.name = "null";

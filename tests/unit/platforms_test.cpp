@@ -84,7 +84,7 @@ TEST_CASE("presets agree with their data sheets", "[platforms]") {
     const auto cluster = find_cluster("dgx-1");
     CHECK(cluster.links.at("nvlink2").bandwidth.value() == Approx(150e9));
     CHECK(cluster.groups[0].nics == 4);
-    CHECK(narrowest(Topology(cluster, 1), {0, 0}, {0, 7}) == Approx(120.0));  // 6 x 20 GB/s payload
+    CHECK(narrowest(Topology(cluster, 1), {0, 0}, {0, 7}) == Approx(129.0));  // 150 GB/s x 0.86
     CHECK(find_cluster("dgx-1-1edr").groups[0].nics == 1);
   }
   SECTION("DGX A100: 12 x 25 GB/s, 8 x 25 GB/s; between nodes 8 x 24 GB/s") {

@@ -69,6 +69,11 @@ enum class Gate {
   All,          ///< every synchronisation (DDP, Horovod)
   PerVariable,  ///< each layer for its own variables (TensorFlow PS, BytePS, ByteScheduler, P3)
 };
+/// When workers read variables from their servers.
+enum class Pull {
+  AfterUpdate,  ///< as soon as the server has applied the update
+  AtStepStart,  ///< when the next step begins, which is when this one has ended everywhere (TensorFlow)
+};
 /// Who applies the optimizer to variables on parameter servers.
 enum class UpdateAt { Server, Worker };
 
@@ -101,6 +106,7 @@ struct GraphStrategy {
   int workers = 0;                      ///< data-parallel replicas: the first `workers` GPUs of the cluster
   Overlap overlap = Overlap::WaitFree;
   Gate gate = Gate::All;
+  Pull pull = Pull::AfterUpdate;
   UpdateAt update_at = UpdateAt::Server;
   Fusion fusion;
   Scheduling scheduling;

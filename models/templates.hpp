@@ -19,7 +19,7 @@ struct NamedTemplate {
 const std::vector<NamedTemplate>& image_templates();
 /// relu, gelu, tanh, sigmoid, softmax, dropout, add, multiply, concat, flatten, reshape, slice, loss, interaction
 const std::vector<NamedTemplate>& general_templates();
-/// dense, tied_dense, layer_norm, embedding, embedding_tables, position, parameter, sampled_softmax
+/// dense, tied_dense, layer_norm, embedding, tied_embedding, embedding_tables, position, parameter, sampled_softmax
 const std::vector<NamedTemplate>& dense_templates();
 /// attention, additive_attention, lstm
 const std::vector<NamedTemplate>& sequence_templates();

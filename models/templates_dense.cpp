@@ -82,6 +82,16 @@ Tensor embedding(Statement& s) {
   return s.emit(spec, {in});
 }
 
+/// Looks up rows of a table that another layer owns.
+Tensor tied_embedding(Statement& s) {
+  const Tensor in = s.input();
+  const std::string name = s.name();
+  const std::int64_t dim = s.integer("dim");
+  s.close();
+  const std::int64_t lookups = elements_of(in.shape).value_or(1);
+  return s.emit({.name = name, .kind = LayerKind::Embedding, .output = {lookups, dim}}, {in});
+}
+
 /// One table per entry of `tables`, named NAME.0, NAME.1, ...; the vectors found are stacked to [sum, dim].
 Tensor embedding_tables(Statement& s) {
   const Tensor in = s.input();
@@ -152,14 +162,10 @@ Tensor sampled_softmax(Statement& s) {
 }  // namespace
 
 const std::vector<NamedTemplate>& dense_templates() {
-  static const std::vector<NamedTemplate> kTemplates{{"dense", dense},
-                                                     {"tied_dense", tied_dense},
-                                                     {"layer_norm", layer_norm},
-                                                     {"embedding", embedding},
-                                                     {"embedding_tables", embedding_tables},
-                                                     {"position", position},
-                                                     {"parameter", parameter},
-                                                     {"sampled_softmax", sampled_softmax}};
+  static const std::vector<NamedTemplate> kTemplates{
+      {"dense", dense},         {"tied_dense", tied_dense},         {"layer_norm", layer_norm},
+      {"embedding", embedding}, {"tied_embedding", tied_embedding}, {"embedding_tables", embedding_tables},
+      {"position", position},   {"parameter", parameter},           {"sampled_softmax", sampled_softmax}};
   return kTemplates;
 }
 

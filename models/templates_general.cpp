@@ -74,25 +74,38 @@ Tensor concat(Statement& s) {
   return s.emit({.name = name, .kind = LayerKind::Elementwise, .output = output}, inputs);
 }
 
+/// Flatten and reshape add no layer; `name` lets `from` find the reshaped tensor.
+Tensor reshaped(Statement& s, const Tensor& tensor, const std::string& name) {
+  if (!name.empty()) s.builder().define(s.node(), name, tensor);
+  return tensor;
+}
+
+std::string optional_name(Statement& s) {
+  const yaml::Node name = s.field("name");
+  return name ? s.scope().full_name(checked_name(name)) : "";
+}
+
 /// `flatten: all` gives [elements]; `flatten: spatial` gives [height x width, channels].
 Tensor flatten(Statement& s) {
   Tensor tensor = s.input();
   const bool spatial = s.field("flatten").choice({"all", "spatial"}) == 1;
+  const std::string name = optional_name(s);
   s.close();
   if (spatial) s.expect_axes(tensor, 3, "[channels, height, width]");
   const std::int64_t elements = elements_of(tensor.shape).value_or(1);
   tensor.shape = spatial ? Shape{elements / tensor.shape[0], tensor.shape[0]} : Shape{elements};
-  return tensor;
+  return reshaped(s, tensor, name);
 }
 
 Tensor reshape(Statement& s) {
   Tensor tensor = s.input();
   const Shape shape = s.shape(s.field("reshape"));
+  const std::string name = optional_name(s);
   s.close();
   if (elements_of(shape) != elements_of(tensor.shape))
     s.refuse(fmt::format("{} and {} differ in their number of elements", text_of(tensor.shape), text_of(shape)));
   tensor.shape = shape;
-  return tensor;
+  return reshaped(s, tensor, name);
 }
 
 /// The first `rows` rows of a sequence: the class token, or the masked positions gathered to the front.

@@ -16,6 +16,7 @@ struct Roofline {
   double compute_efficiency = 0.6;  ///< share of peak reached by a large matrix product or convolution
   double memory_efficiency = 0.8;   ///< share of memory bandwidth reached by a large copy
   Flops half_efficiency{1e9};       ///< work at which half of compute_efficiency is reached
+  double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16
 };
 
 struct LayerTime {

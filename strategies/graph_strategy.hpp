@@ -35,17 +35,18 @@ struct Fusion {
   Bytes limit{25 << 20};
   Bytes threshold{64 << 20};
   Seconds cycle{5e-3};
-  bool copies = false;   ///< a copy into and out of the fusion buffer costs device memory bandwidth
+  bool copies = false;  ///< a copy into and out of the fusion buffer costs device memory bandwidth
   friend bool operator==(const Fusion&, const Fusion&) = default;
 };
 
 /// Limits of a scheduled communication queue (P3, ByteScheduler, BytePS).
 struct Scheduling {
   Ordering ordering = Ordering::Fifo;
-  Bytes partition{0};   ///< tensors are cut into pieces of at most this size; 0: whole
-  Bytes credit{0};      ///< bytes in flight per worker; 0: no limit (FIFO all at once)
+  Bytes partition{0};  ///< tensors are cut into pieces of at most this size; 0: whole
+  Bytes credit{0};     ///< bytes in flight per worker; 0: no limit (FIFO all at once)
   /// false: a piece starts while any credit is left, which may go below zero (ByteScheduler; with a credit of one
-  /// byte one message is in service at a time: P3). true: a piece longer than what is left lets shorter ones pass (BytePS).
+  /// byte one message is in service at a time: P3). true: a piece longer than what is left lets shorter ones pass
+  /// (BytePS).
   bool credit_is_strict = false;
   /// true: pushes and pulls have a queue and a credit of their own (P3). false: a piece holds its credit from the
   /// start of its push until its value is back (ByteScheduler, BytePS).
@@ -56,7 +57,7 @@ struct Scheduling {
 };
 
 struct GraphStrategy {
-  int workers = 0;                      ///< data-parallel replicas: the first `workers` GPUs of the cluster
+  int workers = 0;  ///< data-parallel replicas: the first `workers` GPUs of the cluster
   Overlap overlap = Overlap::WaitFree;
   Gate gate = Gate::All;
   UpdateAt update_at = UpdateAt::Server;

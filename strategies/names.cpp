@@ -54,19 +54,35 @@ const Words<UpdateAt>& update_at_words() {
 }
 
 const Words<FusionKind>& fusion_kind_words() {
-  static const Words<FusionKind> kWords{{"groups", FusionKind::Groups},   {"none", FusionKind::None},
-                                        {"buckets", FusionKind::Buckets}, {"cycle", FusionKind::Cycle},
+  static const Words<FusionKind> kWords{{"groups", FusionKind::Groups},
+                                        {"none", FusionKind::None},
+                                        {"buckets", FusionKind::Buckets},
+                                        {"cycle", FusionKind::Cycle},
                                         {"merged-gradient", FusionKind::MergedGradient},
                                         {"single", FusionKind::Single}};
   return kWords;
 }
 
-const char* name_of(CollectiveAlgorithm algorithm) { return word_for(collective_algorithm_words(), algorithm); }
-const char* name_of(Compressor compressor) { return word_for(compressor_words(), compressor); }
-const char* name_of(Overlap overlap) { return word_for(overlap_words(), overlap); }
-const char* name_of(Ordering ordering) { return word_for(ordering_words(), ordering); }
-const char* name_of(Gate gate) { return word_for(gate_words(), gate); }
-const char* name_of(UpdateAt update_at) { return word_for(update_at_words(), update_at); }
-const char* name_of(FusionKind kind) { return word_for(fusion_kind_words(), kind); }
+const char* name_of(CollectiveAlgorithm algorithm) {
+  return word_for(collective_algorithm_words(), algorithm);
+}
+const char* name_of(Compressor compressor) {
+  return word_for(compressor_words(), compressor);
+}
+const char* name_of(Overlap overlap) {
+  return word_for(overlap_words(), overlap);
+}
+const char* name_of(Ordering ordering) {
+  return word_for(ordering_words(), ordering);
+}
+const char* name_of(Gate gate) {
+  return word_for(gate_words(), gate);
+}
+const char* name_of(UpdateAt update_at) {
+  return word_for(update_at_words(), update_at);
+}
+const char* name_of(FusionKind kind) {
+  return word_for(fusion_kind_words(), kind);
+}
 
 }  // namespace simsync

@@ -11,7 +11,8 @@
 
 namespace simsync {
 
-Options::Options(std::string builder, const std::vector<OptionInfo>& known, const std::map<std::string, std::string>& given)
+Options::Options(std::string builder, const std::vector<OptionInfo>& known,
+                 const std::map<std::string, std::string>& given)
     : builder_(std::move(builder)) {
   std::vector<std::string> names;
   for (const auto& option : known) {

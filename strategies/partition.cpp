@@ -55,7 +55,8 @@ std::int64_t smallest_non_divisor(std::int64_t length) {
 
 std::vector<int> splittable_axes(const Variable& variable) {
   std::vector<int> axes;
-  const std::size_t candidates = variable.sparse ? std::min<std::size_t>(1, variable.shape.size()) : variable.shape.size();
+  const std::size_t candidates =
+      variable.sparse ? std::min<std::size_t>(1, variable.shape.size()) : variable.shape.size();
   for (std::size_t axis = 0; axis < candidates; ++axis) {
     if (variable.shape[axis] > 1) axes.push_back(static_cast<int>(axis));
   }

@@ -91,7 +91,8 @@ std::vector<double> nic_bandwidths(const Cluster& cluster, const std::vector<Pla
     const NodeGroup& group = cluster.group_of(server.node);
     const auto link = cluster.links.find(group.nic_link);
     if (link == cluster.links.end())
-      throw PlanError(fmt::format("node group '{}' names the link class '{}', which the cluster lacks", group.name, group.nic_link));
+      throw PlanError(fmt::format("node group '{}' names the link class '{}', which the cluster lacks", group.name,
+                                  group.nic_link));
     bandwidths.push_back(link->second.bandwidth.value() * group.nics / group.nic_slowdown);
   }
   return bandwidths;

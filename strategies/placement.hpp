@@ -9,8 +9,8 @@ namespace simsync {
 
 /// Hosts that may serve parameters, in node order.
 struct Hosts {
-  std::vector<Place> workers;   ///< of the nodes that hold the workers
-  std::vector<Place> cpu_only;  ///< of the nodes without GPUs
+  std::vector<Place> workers;                    ///< of the nodes that hold the workers
+  std::vector<Place> cpu_only;                   ///< of the nodes without GPUs
   [[nodiscard]] std::vector<Place> all() const;  ///< both, in node order (AutoDist's "all CPU devices")
 };
 /// @throws PlanError when the cluster has fewer than `workers` GPUs.

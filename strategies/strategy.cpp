@@ -19,7 +19,8 @@ public:
 
   void run() {
     if (entry_.shards.empty()) fail("has no shard");
-    if (entry_.powersgd_rank < 1) fail(fmt::format("has the PowerSGD rank {}, expected at least 1", entry_.powersgd_rank));
+    if (entry_.powersgd_rank < 1)
+      fail(fmt::format("has the PowerSGD rank {}, expected at least 1", entry_.powersgd_rank));
     check_elements();
     check_axis();
     for (const auto& shard : entry_.shards) {
@@ -45,7 +46,8 @@ private:
   void check_axis() const {
     const int axis = entry_.partition_axis;
     if ((axis == kWholeVariable) != (entry_.shards.size() == 1))
-      fail(fmt::format("has {} shards and partition axis {}; one shard goes with axis -1, several with another", entry_.shards.size(), axis));
+      fail(fmt::format("has {} shards and partition axis {}; one shard goes with axis -1, several with another",
+                       entry_.shards.size(), axis));
     if (axis == kWholeVariable) return;
     const int axes = static_cast<int>(variable_.shape.size());
     if (axis < kFlatAxis || axis >= axes) fail(fmt::format("is split on axis {} and has {} axes", axis, axes));
@@ -55,7 +57,8 @@ private:
     const std::int64_t entry_elements = variable_.elements() / variable_.shape[static_cast<std::size_t>(axis)];
     for (const auto& shard : entry_.shards) {
       if (shard.elements % entry_elements != 0)
-        fail(fmt::format("has a shard of {} elements, which is no multiple of the {} elements of one entry of axis {}", shard.elements, entry_elements, axis));
+        fail(fmt::format("has a shard of {} elements, which is no multiple of the {} elements of one entry of axis {}",
+                         shard.elements, entry_elements, axis));
     }
   }
 
@@ -65,7 +68,8 @@ private:
                        server.gpu < cluster_.group_of(server.node).gpus;
     if (!known) fail(fmt::format("is on the server '{}', which cluster '{}' lacks", name_of(server), cluster_.name));
     if (ps.staleness < 0) fail(fmt::format("has staleness {}, expected at least 0", ps.staleness));
-    if (ps.staleness > 0 && !ps.sync) fail("has a staleness bound and sync = false; bounded staleness needs sync = true");
+    if (ps.staleness > 0 && !ps.sync)
+      fail("has a staleness bound and sync = false; bounded staleness needs sync = true");
   }
 
   void check_synchronizer(const AllReduceSynchronizer& all_reduce) const {
@@ -87,11 +91,16 @@ private:
 
 void check_graph(const Strategy& strategy, const Cluster& cluster) {
   const GraphStrategy& graph = strategy.graph;
-  const auto fail = [&](const std::string& what) { throw PlanError(fmt::format("strategy '{}': {}", strategy.name, what)); };
+  const auto fail = [&](const std::string& what) {
+    throw PlanError(fmt::format("strategy '{}': {}", strategy.name, what));
+  };
   if (graph.workers < 1 || graph.workers > cluster.gpu_count())
-    fail(fmt::format("{} workers on cluster '{}', which has {} GPUs", graph.workers, cluster.name, cluster.gpu_count()));
-  if (graph.streams_per_server < 1) fail(fmt::format("{} streams per server, expected at least 1", graph.streams_per_server));
-  if (graph.scheduling.partition.count < 0 || graph.scheduling.credit.count < 0) fail("partition and credit must not be negative");
+    fail(
+        fmt::format("{} workers on cluster '{}', which has {} GPUs", graph.workers, cluster.name, cluster.gpu_count()));
+  if (graph.streams_per_server < 1)
+    fail(fmt::format("{} streams per server, expected at least 1", graph.streams_per_server));
+  if (graph.scheduling.partition.count < 0 || graph.scheduling.credit.count < 0)
+    fail("partition and credit must not be negative");
   const Fusion& fusion = graph.fusion;
   if (fusion.first_limit.count < 1 || fusion.limit.count < 1 || fusion.threshold.count < 1)
     fail("the limits of fusion must be at least one byte");
@@ -108,10 +117,13 @@ void check(const Strategy& strategy, const Model& model, const Cluster& cluster)
   check_graph(strategy, cluster);
   const std::size_t expected = model.variables().size();
   if (strategy.variables.size() != expected)
-    throw PlanError(fmt::format("strategy '{}' has {} variables, model '{}' has {}", strategy.name, strategy.variables.size(), model.name(), expected));
+    throw PlanError(fmt::format("strategy '{}' has {} variables, model '{}' has {}", strategy.name,
+                                strategy.variables.size(), model.name(), expected));
   for (std::size_t id = 0; id < expected; ++id) {
     if (strategy.variables[id].variable != id)
-      throw PlanError(fmt::format("strategy '{}': entry {} is for variable {}; entries must be in the model's order, each once", strategy.name, id, strategy.variables[id].variable));
+      throw PlanError(
+          fmt::format("strategy '{}': entry {} is for variable {}; entries must be in the model's order, each once",
+                      strategy.name, id, strategy.variables[id].variable));
     EntryCheck(strategy, model, cluster, strategy.variables[id]).run();
   }
 }

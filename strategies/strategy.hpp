@@ -18,7 +18,7 @@ namespace simsync {
 
 /// One shard of a variable; an unpartitioned variable has exactly one.
 struct Shard {
-  std::int64_t elements = 0;   ///< sums to the variable's elements over its shards
+  std::int64_t elements = 0;  ///< sums to the variable's elements over its shards
   Synchronizer synchronizer;
   friend bool operator==(const Shard&, const Shard&) = default;
 };
@@ -42,7 +42,7 @@ struct VariableStrategy {
 };
 
 struct Strategy {
-  std::string name;     ///< builder or file name
+  std::string name;  ///< builder or file name
   GraphStrategy graph;
   std::vector<VariableStrategy> variables;  ///< every variable of the model exactly once, by VariableId
   friend bool operator==(const Strategy&, const Strategy&) = default;

@@ -24,7 +24,7 @@ struct PsSynchronizer {
 
 struct AllReduceSynchronizer {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto;
-  int group = -1;                  ///< members of one group are fused into one collective; -1: on its own
+  int group = -1;  ///< members of one group are fused into one collective; -1: on its own
   friend bool operator==(const AllReduceSynchronizer&, const AllReduceSynchronizer&) = default;
 };
 

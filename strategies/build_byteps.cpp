@@ -19,8 +19,8 @@ std::size_t server_machines(const BuildRequest& request, const Options& options,
   if (options.text("servers") == "auto") return useful;
   const auto wanted = options.integer("servers", 0, static_cast<std::int64_t>(hosts.workers.size()));
   if (static_cast<std::size_t>(wanted) > hosts.cpu_only.size())
-    throw PlanError(fmt::format("option 'servers' asks for {} CPU machines and cluster '{}' has {} nodes without GPUs",
-                                wanted, request.cluster.name, hosts.cpu_only.size()));
+    throw PlanError(fmt::format("option 'servers' asks for {} CPU machines, and cluster '{}' has {}", wanted,
+                                request.cluster.name, hosts.cpu_only.size()));
   return static_cast<std::size_t>(wanted);
 }
 

@@ -1,5 +1,6 @@
 // Pieces of a strategy file that both of its forms share.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <limits>
 
@@ -31,10 +32,10 @@ std::optional<Place> parse_place(const std::string& text) {
   return gpu ? std::optional{Place{*node, *gpu}} : std::nullopt;
 }
 
-std::string devices_of(const Cluster& cluster, int node) {
-  const int gpus = cluster.group_of(node).gpus;
-  if (gpus == 0) return "cpu0";
-  return gpus == 1 ? "cpu0, gpu0" : fmt::format("cpu0, gpu0 ... gpu{}", gpus - 1);
+std::vector<std::string> devices_of(const Cluster& cluster, int node) {
+  std::vector<std::string> names{name_of(Place{node, -1})};
+  for (int gpu = 0; gpu < cluster.group_of(node).gpus; ++gpu) names.push_back(name_of(Place{node, gpu}));
+  return names;
 }
 
 void read_fusion(const yaml::Node& node, Fusion& fusion) {
@@ -72,26 +73,24 @@ PsSynchronizer read_ps(yaml::Mapping& mapping) {
 
 }  // namespace
 
-Place read_place(const yaml::Node& node, const Cluster& cluster) {
+std::optional<Place> read_place(const yaml::Node& node, const Cluster& cluster) {
   const std::string text = node.text();
-  if (text.empty()) return {};
+  if (text.empty()) return std::nullopt;
   const auto place = parse_place(text);
   if (!place) {
     node.fail(fmt::format("expected a place such as node0:cpu0 or node1:gpu2, got '{}'", text));
-    return {};
+    return std::nullopt;
   }
   if (place->node >= cluster.node_count()) {
     node.fail(fmt::format("unknown node of '{}'", text), {},
               fmt::format("cluster '{}' has the nodes node0 ... node{}", cluster.name, cluster.node_count() - 1));
-    return {};
+    return std::nullopt;
   }
-  if (place->gpu >= cluster.group_of(place->node).gpus) {
-    node.fail(fmt::format("unknown device '{}'", text), {},
-              fmt::format("cluster '{}' gives node{} the devices {}", cluster.name, place->node,
-                          devices_of(cluster, place->node)));
-    return {};
-  }
-  return *place;
+  if (place->gpu < cluster.group_of(place->node).gpus) return place;
+  const auto devices = devices_of(cluster, place->node);
+  node.fail(fmt::format("unknown device '{}'", text), did_you_mean(text, devices),
+            fmt::format("cluster '{}' has {}", cluster.name, fmt::join(devices, ", ")));
+  return std::nullopt;
 }
 
 Synchronizer read_synchronizer(yaml::Mapping& mapping) {

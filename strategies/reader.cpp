@@ -27,7 +27,7 @@ Shard read_shard(const yaml::Node& node, const Cluster& cluster, std::optional<s
   shard.elements = elements ? elements.integer(1) : only.value_or(1);
   shard.synchronizer = read_synchronizer(m);
   if (auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer))
-    ps->server = read_place(m.require("server"), cluster);
+    ps->server = read_place(m.require("server"), cluster).value_or(Place{});
   if (auto* all_reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer))
     m.maybe("group", [&](const yaml::Node& n) {
       all_reduce->group = static_cast<int>(n.integer(0, std::numeric_limits<int>::max()));

@@ -57,13 +57,14 @@ std::vector<Place> read_servers(const yaml::Node& node, const BuildRequest& requ
     return hosts.cpu_only;
   }
   for (const auto& item : node.items()) {
-    const Place place = read_place(item, request.cluster);
+    const auto place = read_place(item, request.cluster);
+    if (!place) continue;
     for (const Place& earlier : places) {
-      if (earlier == place) item.fail(fmt::format("'{}' is in the list twice", name_of(place)));
+      if (earlier == *place) item.fail(fmt::format("'{}' is in the list twice", name_of(*place)));
     }
-    places.push_back(place);
+    places.push_back(*place);
   }
-  if (places.empty()) node.fail("expected at least one server");
+  if (node.items().empty()) node.fail("expected at least one server");
   return places;
 }
 

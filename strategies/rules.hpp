@@ -48,8 +48,8 @@ std::vector<Rule> read_rules(const yaml::Node& node, const BuildRequest& request
 void apply_rules(const std::vector<Rule>& rules, const BuildRequest& request, Strategy& strategy);
 
 // Shared with files of explicit nodes.
-/// `node3:cpu0` or `node3:gpu1` of the request's cluster.
-Place read_place(const yaml::Node& node, const Cluster& cluster);
+/// `node3:cpu0` or `node3:gpu1` of the cluster; nullopt after a finding.
+std::optional<Place> read_place(const yaml::Node& node, const Cluster& cluster);
 /// The keys of the synchronizer that `synchronizer` names, without the server.
 Synchronizer read_synchronizer(yaml::Mapping& mapping);
 /// compressor, powersgd_rank and sparse_as_dense.

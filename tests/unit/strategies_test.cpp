@@ -235,8 +235,8 @@ TEST_CASE("the presets fit any model", "[strategies]") {
     CHECK(strategy.name == name);
   }
   CHECK(find_strategy("ddp", request_for(model, cluster, 4)).name == "ddp");
-  CHECK(error_of([&] { (void)find_strategy("mixt", request_for(model, cluster, 4)); }) ==
-        "error: unknown strategy 'mixt'\n  help: did you mean 'mixed'?");
+  CHECK(error_of([&] { (void)find_strategy("mixd", request_for(model, cluster, 4)); }) ==
+        "error: unknown strategy 'mixd'\n  help: did you mean 'mixed'?");
   CHECK(error_of([&] { (void)find_strategy("no/such.yaml", request_for(model, cluster, 4)); }) ==
         "no/such.yaml: error: no such file");
   CHECK(error_of([&] {
@@ -267,7 +267,8 @@ TEST_CASE("bad rules are reported with their place", "[strategies]") {
         "    4 |   - {match: {any: true}, synchronizer: parameter-server, servers: [node0:cpu0, node1:gpu2]}\n"
         "      |                                                                                ^\n"
         "  key:  rules[0].servers[1]\n"
-        "  note: cluster 'lab' gives node1 the devices cpu0, gpu0 ... gpu1");
+        "  note: cluster 'lab' has node1:cpu0, node1:gpu0, node1:gpu1\n"
+        "  help: did you mean 'node1:gpu0'?");
   CHECK(parse_error("rules:\n  - {match: {any: true}, synchronizer: parameter_server}\n") ==
         "s.yaml:4:40: error: 'parameter_server' is not one of parameter-server, all-reduce, sufficient-factors\n"
         "    4 |   - {match: {any: true}, synchronizer: parameter_server}\n"

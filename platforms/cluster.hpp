@@ -15,72 +15,84 @@ namespace simsync {
 
 /// How fast bytes move over one kind of link. Nominal in a preset; a Calibration replaces what it measured.
 struct LinkClass {
-  std::string name;                      ///< unique in the cluster, such as `ethernet`, `pcie`, `nvlink`
-  BytesPerSecond bandwidth{1e9};         ///< one direction
-  double efficiency = 1.0;               ///< share of `bandwidth` that payload reaches in long transfers
-  Seconds latency;                       ///< one way
-  std::optional<BytesPerSecond> per_flow_cap;  ///< most that one stream (TCP connection, channel) reaches
-  Seconds message_cost;                  ///< fixed cost of one message besides latency
+  std::string name;               ///< unique in the cluster, such as `ethernet`, `pcie`, `nvlink`
+  BytesPerSecond bandwidth{1e9};  ///< one direction
+  double efficiency = 1.0;        ///< share of `bandwidth` that payload reaches in long transfers
+  /// One way. NIC and GPU-port classes: from port to port, half of it charged at each end; PCIe, switch, socket
+  /// and memory classes: charged for every such link crossed. The same holds for `message_cost`.
+  Seconds latency;
+  /// Most payload per second that one stream (TCP connection, channel) reaches; `efficiency` does not scale it.
+  std::optional<BytesPerSecond> per_flow_cap;
+  Seconds message_cost;  ///< fixed cost of one message besides latency
   /// Message size at which half of the rate is reached (rate = bandwidth * m / (m + half_size)); 0: no effect.
   Bytes half_size;
-  bool full_duplex = true;               ///< false: both directions share `bandwidth`
+  bool full_duplex = true;  ///< false: both directions share `bandwidth`
+  friend bool operator==(const LinkClass&, const LinkClass&) = default;
 };
 
 /// A GPU model (or a CPU used as a compute device).
 struct DeviceClass {
-  std::string name;                                 ///< `V100-SXM2-16GB`
-  std::map<std::string, FlopsPerSecond> peak;       ///< by precision: fp32, tf32, amp, fp16, bf16
+  std::string name;                            ///< `V100-SXM2-16GB`
+  std::map<std::string, FlopsPerSecond> peak;  ///< by precision: fp32, tf32, amp, fp16, bf16
   BytesPerSecond memory_bandwidth{1e11};
   Bytes memory;
   Seconds launch{5e-6};
   std::map<std::string, double> compute_efficiency;  ///< by precision
   double memory_efficiency = 0.8;
   Flops half_efficiency{1e9};
-  std::string source;                               ///< where the numbers come from
+  std::string source;  ///< where the numbers come from
+  friend bool operator==(const DeviceClass&, const DeviceClass&) = default;
 };
 
 /// The host processor, which runs parameter servers and sums gradients.
 struct CpuClass {
-  int threads = 8;                         ///< server threads working at a time
-  Seconds per_tensor{30e-6};               ///< fixed cost of handling one tensor on a server
-  BytesPerSecond update_rate{4e9};         ///< gradient bytes applied (sum + optimizer) per second and thread
-  BytesPerSecond sum_rate{8e9};            ///< bytes added per second and thread when summing on a host
+  int threads = 8;                  ///< server threads working at a time
+  Seconds per_tensor{30e-6};        ///< fixed cost of handling one tensor on a server
+  BytesPerSecond update_rate{4e9};  ///< gradient bytes applied (sum + optimizer) per second and thread
+  BytesPerSecond sum_rate{8e9};     ///< bytes added per second and thread when summing on a host
+  friend bool operator==(const CpuClass&, const CpuClass&) = default;
 };
 
 /// How the GPUs of a node reach each other and the host.
 struct NodeFabric {
   /// Direct GPU-GPU ports (NVLink mesh or NVSwitch): a per-GPU port of this class; empty: through PCIe.
+  /// Not used when `peer_to_peer` is false.
   std::string gpu_link;
   std::string pcie_link;        ///< class of each GPU's own PCIe link
   int gpus_per_switch = 0;      ///< GPUs under one PCIe switch sharing its uplink; 0: every GPU has its own root port
   std::string switch_link;      ///< class of the switch uplink; empty: same as pcie_link
-  int switches_per_socket = 0;  ///< 0: one socket
+  int switches_per_socket = 0;  ///< switches (GPUs when `gpus_per_switch` is 0) under one socket; 0: one socket
   std::string socket_link;      ///< class of the link between sockets
   bool peer_to_peer = true;     ///< false: GPU-GPU traffic is staged in host memory (NCCL "SHM")
-  std::string memory_link;      ///< class of host memory, crossed by staged traffic; empty: not a bottleneck
+  /// Class of host memory, crossed once by all traffic that begins, ends or stops there: its bandwidth is that of
+  /// copies, each byte written once and read once. Empty: not a bottleneck.
+  std::string memory_link;
+  friend bool operator==(const NodeFabric&, const NodeFabric&) = default;
 };
 
-/// Alike nodes.
+/// Alike nodes. A straggler is a group of its own.
 struct NodeGroup {
-  std::string name;             ///< prefix of node names; node k overall is `node<k>`
+  std::string name;  ///< prefix of node names; node k overall is `node<k>`
   int count = 1;
-  std::string device;           ///< DeviceClass of its GPUs; empty: a CPU-only machine (server)
+  std::string device;  ///< DeviceClass of its GPUs; empty: a CPU-only machine (server)
   int gpus = 0;
   NodeFabric fabric;
-  std::string nic_link;         ///< class of each NIC
+  std::string nic_link;  ///< class of each NIC; empty: no network (a cluster of one machine)
   int nics = 1;
-  bool gpu_direct = false;      ///< NIC reads GPU memory (RDMA) without a stop in host memory
+  bool gpu_direct = false;  ///< NIC reads GPU memory (RDMA) without a stop in host memory
   CpuClass cpu;
   double compute_slowdown = 1.0;  ///< 2.0: layer times double (a straggler)
   double nic_slowdown = 1.0;      ///< 2.0: half the NIC bandwidth
+  friend bool operator==(const NodeGroup&, const NodeGroup&) = default;
 };
 
 /// Network between the NICs.
 struct Network {
-  int nodes_per_leaf = 0;          ///< nodes under one leaf switch; 0: one non-blocking switch
-  double oversubscription = 1.0;   ///< leaf ports bandwidth over leaf uplink bandwidth
-  Seconds switch_latency;          ///< added per switch hop between leaves
+  int nodes_per_leaf = 0;                    ///< nodes under one leaf switch; 0: one non-blocking switch
+  double oversubscription = 1.0;             ///< leaf ports bandwidth over leaf uplink bandwidth
+  Seconds switch_latency;                    ///< added per switch hop between leaves: twice from leaf to leaf
   std::map<std::string, double> background;  ///< share of each link class taken by other traffic
+  friend bool operator==(const Network&, const Network&) = default;
 };
 
 using DeviceIndex = int;
@@ -95,14 +107,15 @@ std::string name_of(const Place& place);
 
 /// Collective costs that do not follow from the links; fitted by calibration or taken from the NCCL tables.
 struct CollectiveCosts {
-  Seconds launch{10e-6};       ///< start of one collective (kernel launch and synchronisation)
-  Seconds per_step_intra{0};   ///< software cost of one round inside a node, besides link latency
-  Seconds per_step_inter{0};   ///< software cost of one round between nodes
-  int channels = 1;            ///< streams that a collective opens between two neighbours
+  Seconds launch{10e-6};      ///< start of one collective (kernel launch and synchronisation)
+  Seconds per_step_intra{0};  ///< software cost of one round inside a node, besides link latency
+  Seconds per_step_inter{0};  ///< software cost of one round between nodes
+  int channels = 1;           ///< streams that a collective opens between two neighbours
   /// Share of compute speed that an overlapping collective takes from the device.
   double interference = 0.0;
   /// Share of link bandwidth that a collective's payload reaches at best (protocol and pipeline bubbles).
   double efficiency = 1.0;
+  friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
 };
 
 struct Cluster {
@@ -115,13 +128,20 @@ struct Cluster {
   Network network;
   CollectiveCosts collective;
   std::string precision = "fp32";
-  std::string file;                 ///< where it was read from, for messages
+  std::string file;  ///< where it was read from, for messages
 
   [[nodiscard]] int node_count() const;
   [[nodiscard]] const NodeGroup& group_of(int node) const;  ///< @throws PlanError when there is no such node
   [[nodiscard]] int gpu_count() const;
   /// The first `workers` GPUs, filled node by node. @throws PlanError when the cluster has fewer.
   [[nodiscard]] std::vector<Place> workers(int workers) const;
+  /// Equal content; `file` does not count.
+  friend bool operator==(const Cluster& a, const Cluster& b);
 };
+
+/// Names that `precision` and the tables of a DeviceClass may use.
+const std::vector<std::string>& known_precisions();
+inline constexpr int kMaxNodes = 1'000'000;
+inline constexpr int kMaxGpusPerNode = 64;
 
 }  // namespace simsync

@@ -1,50 +1,82 @@
 // Links of the nodes that take part, numbered, and the way between any two places.
 #pragma once
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "platforms/cluster.hpp"
+#include "platforms/topology_layout.hpp"
 
 namespace simsync {
 
 using LinkId = int;
 
-/// One direction of one physical link.
+/// One direction of one physical link (both directions when its class is half-duplex).
 struct Link {
-  std::string name;           ///< `node3/nic-out`, `node0/gpu2/pcie-in`, `leaf1/up`
-  BytesPerSecond bandwidth;   ///< payload: nominal x efficiency x (1 - background)
+  std::string name;          ///< `node3/nic-out`, `node0/gpu2/pcie-in`, `leaf1/up`
+  BytesPerSecond bandwidth;  ///< payload: nominal x efficiency x (1 - background)
 };
 
 /// What a transfer crosses.
 struct Path {
-  std::vector<LinkId> links;      ///< in order; empty when source and destination share a memory
-  Seconds latency;                ///< one way, all links
-  BytesPerSecond stream_cap;      ///< most that one stream reaches; infinite when nothing caps it
-  Seconds message_cost;           ///< fixed cost per message
-  Bytes half_size;                ///< largest half_size on the way
+  std::vector<LinkId> links;  ///< in order, each once; empty when source and destination share a memory
+  Seconds latency;            ///< one way, all links
+  /// Most that one stream reaches: the smallest per_flow_cap on the way, and one NIC where a node has several.
+  BytesPerSecond stream_cap{std::numeric_limits<double>::infinity()};
+  Seconds message_cost;  ///< fixed cost per message: sum over the links
+  Bytes half_size;       ///< largest half_size on the way
 };
 
-/// Immutable. Cost: O(nodes x links per node) memory; `path` is O(links on the way).
+/// Immutable. Cost: O(nodes x links per node) time and memory; `path` is O(links on the way) and allocates
+/// nothing but the vector that it returns.
 class Topology {
 public:
-  /// Numbers the links of nodes 0 ... nodes-1 of `cluster`. @throws PlanError when it has fewer nodes.
+  /// Numbers the links of nodes 0 ... nodes-1 of `cluster`. @throws PlanError when it has fewer nodes or names a
+  /// link class that it does not describe.
   Topology(const Cluster& cluster, int nodes);
+  /// The same for chosen nodes only, so that a few representatives of a large cluster stay cheap. Node numbers
+  /// keep their meaning: `path` takes the cluster's numbers. Leaf uplinks have their full capacity whatever the
+  /// number of chosen nodes below. @throws PlanError also for a node named twice.
+  Topology(const Cluster& cluster, std::vector<int> node_numbers);
+
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
-  [[nodiscard]] int nodes() const { return nodes_; }
+  [[nodiscard]] int nodes() const { return static_cast<int>(nodes_.size()); }  ///< how many take part
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
 
-  /// GPU to GPU, GPU to host, host to GPU or host to host, in one node or across the network. Between nodes a
-  /// GPU's traffic crosses its PCIe links (host memory too unless `gpu_direct`), its node's NICs and the leaf
-  /// uplinks when both ends are under different leaves.
+  /// GPU to GPU, GPU to host, host to GPU or host to host, in one node or across the network.
+  ///
+  /// In a node: GPU ports when the fabric has a `gpu_link` and `peer_to_peer`; else the two PCIe links, with the
+  /// switch uplinks when the switches differ and the socket link when the sockets differ. Without `peer_to_peer`
+  /// the way leads through the switch uplinks and host memory. GPU to host: PCIe link, switch uplink, memory.
+  /// Between nodes: GPU to host (or, with `gpu_direct`, the PCIe link, and the switch uplink when the node has
+  /// fewer NICs than switches), NIC out, the leaf uplinks when the leaves differ, NIC in, and the mirror image.
+  /// All NICs of a node count as one link of their total bandwidth.
+  /// @throws PlanError for a node that takes no part, a GPU that does not exist, or a node without a NIC.
   [[nodiscard]] Path path(Place from, Place to) const;
 
+  /// What one node sends to another when its GPUs share the work, as a collective with one ring per NIC does: the
+  /// links of path() between GPUs of these nodes without any single GPU's PCIe links and switch uplinks, whose
+  /// fixed costs stay. `stream_cap` is that of one ring. @throws PlanError as path() does.
+  [[nodiscard]] Path between_nodes(int from, int to) const;
+
 private:
-  struct NodeLinks;
+  friend class TopologyBuilder;
+  struct NodeEntry {
+    int number = 0;  ///< in the cluster
+    int group = 0;
+    LinkId first = 0;
+  };
+  [[nodiscard]] const NodeEntry& entry(Place place) const;
+  void add_to_host(Path& path, const NodeEntry& node, int gpu, bool to_nic) const;
+  void add_from_host(Path& path, const NodeEntry& node, int gpu, bool from_nic) const;
+  void add_between_gpus(Path& path, const NodeEntry& node, int from, int to) const;
+  void add_across_network(Path& path, const NodeEntry& from, const NodeEntry& to) const;
+
   Cluster cluster_;
-  int nodes_;
   std::vector<Link> links_;
-  std::vector<NodeLinks> node_links_;
-  std::vector<std::pair<LinkId, LinkId>> leaf_links_;  ///< (up, down) by leaf
+  std::vector<detail::NodeLayout> layouts_;  ///< by group
+  std::vector<NodeEntry> nodes_;             ///< by rising number
+  std::vector<LinkId> leaf_up_;              ///< by leaf; -1: no chosen node below. The down link follows it.
 };
 
 }  // namespace simsync

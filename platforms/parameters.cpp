@@ -1,0 +1,141 @@
+// Single numbers of a cluster by name, for --set and for calibrations.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "base/error.hpp"
+#include "platforms/check.hpp"
+#include "platforms/field_text.hpp"
+#include "platforms/fields.hpp"
+#include "platforms/reader.hpp"
+
+namespace simsync {
+namespace {
+
+struct Parameter {
+  std::function<std::optional<std::string>(const std::string&)> set;  ///< returns what is wrong with the text
+  std::function<std::string()> text;
+};
+using Parameters = std::map<std::string, Parameter>;
+
+constexpr const char* kAbsent = "none";
+
+/// A visitor for fields::visit that gathers a Parameter per number. Names of links and devices are left out.
+class Collector {
+public:
+  Collector(Parameters& parameters, std::string prefix) : parameters_(parameters), prefix_(std::move(prefix)) {}
+
+  template <class T>
+  void need(const char* key, T& value, const yaml::Range& range) {
+    parameters_[prefix_ + key] = {[&value, range](const std::string& text) { return parse_field(text, value, range); },
+                                  [&value] { return field_text(value); }};
+  }
+  void need(const char*, std::string&, const yaml::Range&) {}
+  template <class T>
+  void may(const char* key, T& value, const yaml::Range& range) {
+    need(key, value, range);
+  }
+  template <class T>
+  void may(const char* key, std::optional<T>& value, const yaml::Range& range) {
+    const auto set = [&value, range](const std::string& text) -> std::optional<std::string> {
+      if (text == kAbsent) {
+        value.reset();
+        return std::nullopt;
+      }
+      return parse_field(text, value.emplace(), range);
+    };
+    parameters_[prefix_ + key] = {set, [&value] { return value ? field_text(*value) : kAbsent; }};
+  }
+  template <class T>
+  void table(const char* key, std::map<std::string, T>& values, const yaml::Range& range,
+             const std::vector<std::string>& names) {
+    for (const auto& name : names) {
+      const auto set = [&values, name, range](const std::string& text) -> std::optional<std::string> {
+        if (text != kAbsent) return parse_field(text, values[name], range);
+        values.erase(name);
+        return std::nullopt;
+      };
+      const auto get = [&values, name] {
+        return values.contains(name) ? field_text(values.at(name)) : std::string{kAbsent};
+      };
+      parameters_[fmt::format("{}{}.{}", prefix_, key, name)] = {set, get};
+    }
+  }
+  template <class T>
+  void part(const char* key, T& value) {
+    Collector inner(parameters_, fmt::format("{}{}.", prefix_, key));
+    fields::visit(inner, value);
+  }
+
+private:
+  Parameters& parameters_;
+  std::string prefix_;
+};
+
+/// The parameters of `cluster`; they refer to it.
+Parameters parameters_of(Cluster& cluster) {
+  Parameters parameters;
+  std::vector<std::string> links;
+  for (auto& [name, link] : cluster.links) {
+    links.push_back(name);
+    Collector collector(parameters, fmt::format("link.{}.", name));
+    fields::visit(collector, link);
+  }
+  for (auto& [name, device] : cluster.devices) {
+    Collector collector(parameters, fmt::format("device.{}.", name));
+    fields::visit(collector, device);
+  }
+  for (auto& group : cluster.groups) {
+    Collector collector(parameters, fmt::format("group.{}.", group.name));
+    fields::visit(collector, group);
+  }
+  Collector network(parameters, "network.");
+  fields::visit(network, cluster.network, links);
+  Collector collective(parameters, "collective.");
+  fields::visit(collective, cluster.collective);
+  parameters["precision"] = {[&cluster](const std::string& t) { return parse_field(t, cluster.precision, {}); },
+                             [&cluster] { return cluster.precision; }};
+  return parameters;
+}
+
+std::vector<std::string> keys_of(const Parameters& parameters) {
+  std::vector<std::string> keys;
+  for (const auto& [key, parameter] : parameters) keys.push_back(key);
+  return keys;
+}
+
+const Parameter& find(const Parameters& parameters, const std::string& key, const Cluster& cluster) {
+  const auto found = parameters.find(key);
+  if (found != parameters.end()) return found->second;
+  std::string help = did_you_mean(key, keys_of(parameters));
+  if (help.empty()) help = "keys begin with link.<name>, device.<name>, group.<name>, network, collective or precision";
+  throw InputError(fmt::format("cluster '{}' has no parameter '{}'", cluster.name, key), help);
+}
+
+}  // namespace
+
+void set_parameter(Cluster& cluster, const std::string& key, const std::string& value) {
+  Cluster changed = cluster;
+  const Parameters parameters = parameters_of(changed);
+  if (const auto wrong = find(parameters, key, cluster).set(value))
+    throw InputError(fmt::format("{}: {}", key, *wrong));
+  if (const auto findings = check(changed); !findings.empty())
+    throw InputError(fmt::format("{}={} does not fit cluster '{}': {}: {}", key, value, cluster.name,
+                                 findings.front().key, findings.front().message),
+                     findings.front().help);
+  cluster = std::move(changed);
+}
+
+std::vector<std::string> parameter_keys(const Cluster& cluster) {
+  Cluster copy = cluster;
+  return keys_of(parameters_of(copy));
+}
+
+std::string parameter_text(const Cluster& cluster, const std::string& key) {
+  Cluster copy = cluster;
+  return find(parameters_of(copy), key, cluster).text();
+}
+
+}  // namespace simsync

@@ -1,0 +1,169 @@
+#include "platforms/topology.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "platforms/topology_build.hpp"
+
+namespace simsync {
+
+using detail::Hop;
+using detail::LinkRow;
+using detail::NodeLayout;
+
+namespace {
+
+std::vector<int> first_nodes(const Cluster& cluster, int nodes) {
+  if (nodes < 0 || nodes > cluster.node_count())
+    throw PlanError(fmt::format("cluster '{}' has {} nodes, {} asked for", cluster.name, cluster.node_count(), nodes));
+  std::vector<int> numbers(static_cast<std::size_t>(nodes));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+void add_costs(Path& path, const Hop& hop) {
+  path.latency += hop.latency;
+  path.message_cost += hop.message_cost;
+  path.half_size = std::max(path.half_size, hop.half_size);
+  path.stream_cap = std::min(path.stream_cap, hop.cap);
+}
+
+void add(Path& path, LinkId link, const Hop& hop) {
+  path.links.push_back(link);
+  add_costs(path, hop);
+}
+
+void add_out(Path& path, LinkId first, const LinkRow& row, int unit) {
+  if (row.exists()) add(path, first + row.out(unit), row.hop);
+}
+
+void add_in(Path& path, LinkId first, const LinkRow& row, int unit) {
+  if (row.exists()) add(path, first + row.in(unit), row.hop);
+}
+
+}  // namespace
+
+Topology::Topology(const Cluster& cluster, int nodes) : Topology(cluster, first_nodes(cluster, nodes)) {}
+
+Topology::Topology(const Cluster& cluster, std::vector<int> node_numbers) : cluster_(cluster) {
+  std::sort(node_numbers.begin(), node_numbers.end());
+  TopologyBuilder(*this).build(node_numbers);
+}
+
+const Topology::NodeEntry& Topology::entry(Place place) const {
+  // All of the first n nodes take part most of the time: the number is then the index.
+  const auto guess = static_cast<std::size_t>(std::max(place.node, 0));
+  auto found = guess < nodes_.size() && nodes_[guess].number == place.node
+                   ? nodes_.begin() + static_cast<std::ptrdiff_t>(guess)
+                   : std::lower_bound(nodes_.begin(), nodes_.end(), place.node,
+                                      [](const NodeEntry& e, int number) { return e.number < number; });
+  if (found == nodes_.end() || found->number != place.node)
+    throw PlanError(fmt::format("node{} of cluster '{}' takes no part", place.node, cluster_.name));
+  if (place.gpu < -1 || place.gpu >= layouts_[static_cast<std::size_t>(found->group)].gpus)
+    throw PlanError(fmt::format("there is no {}: the nodes of group '{}' have {} GPUs", name_of(place),
+                                cluster_.groups[static_cast<std::size_t>(found->group)].name,
+                                layouts_[static_cast<std::size_t>(found->group)].gpus));
+  return *found;
+}
+
+void Topology::add_to_host(Path& path, const NodeEntry& node, int gpu, bool to_nic) const {
+  const NodeLayout& layout = layouts_[static_cast<std::size_t>(node.group)];
+  const bool direct = to_nic && gpu >= 0 && layout.gpu_direct;
+  if (gpu >= 0) {
+    add_out(path, node.first, layout.pcie, gpu);
+    if (!(direct && layout.nic_below_switch)) add_out(path, node.first, layout.uplink, layout.switch_of(gpu));
+  }
+  if (!direct) add_out(path, node.first, layout.memory, 0);
+}
+
+void Topology::add_from_host(Path& path, const NodeEntry& node, int gpu, bool from_nic) const {
+  const NodeLayout& layout = layouts_[static_cast<std::size_t>(node.group)];
+  const bool direct = from_nic && gpu >= 0 && layout.gpu_direct;
+  if (!direct) add_in(path, node.first, layout.memory, 0);
+  if (gpu < 0) return;
+  if (!(direct && layout.nic_below_switch)) add_in(path, node.first, layout.uplink, layout.switch_of(gpu));
+  add_in(path, node.first, layout.pcie, gpu);
+}
+
+void Topology::add_between_gpus(Path& path, const NodeEntry& node, int from, int to) const {
+  const NodeLayout& layout = layouts_[static_cast<std::size_t>(node.group)];
+  if (layout.port.exists()) {
+    add_out(path, node.first, layout.port, from);
+    add_in(path, node.first, layout.port, to);
+    return;
+  }
+  const bool staged = !layout.peer_to_peer;
+  const bool other_switch = staged || layout.switch_of(from) != layout.switch_of(to);
+  add_out(path, node.first, layout.pcie, from);
+  if (other_switch) add_out(path, node.first, layout.uplink, layout.switch_of(from));
+  if (layout.socket_of(from) != layout.socket_of(to)) add_out(path, node.first, layout.socket, layout.socket_of(from));
+  if (staged) add_out(path, node.first, layout.memory, 0);
+  // Staged between GPUs of one switch, a half-duplex uplink serves both ways and counts once.
+  const bool same_uplink = layout.uplink.step == 1 && layout.switch_of(from) == layout.switch_of(to);
+  if (other_switch && !same_uplink) add_in(path, node.first, layout.uplink, layout.switch_of(to));
+  add_in(path, node.first, layout.pcie, to);
+}
+
+void Topology::add_across_network(Path& path, const NodeEntry& from, const NodeEntry& to) const {
+  const auto nic_of = [&](const NodeEntry& node) -> const LinkRow& {
+    const LinkRow& nic = layouts_[static_cast<std::size_t>(node.group)].nic;
+    if (!nic.exists())
+      throw PlanError(fmt::format("node{} of cluster '{}' has no network: its group gives no nic_link", node.number,
+                                  cluster_.name));
+    return nic;
+  };
+  add_out(path, from.first, nic_of(from), 0);
+  const int per_leaf = cluster_.network.nodes_per_leaf;
+  if (per_leaf > 0 && from.number / per_leaf != to.number / per_leaf) {
+    const Hop hop{.latency = cluster_.network.switch_latency, .message_cost = {}, .half_size = {}};
+    (void)nic_of(to);  // its leaf has links only when it has a NIC
+    add(path, leaf_up_[static_cast<std::size_t>(from.number / per_leaf)], hop);
+    add(path, leaf_up_[static_cast<std::size_t>(to.number / per_leaf)] + 1, hop);
+  }
+  add_in(path, to.first, nic_of(to), 0);
+}
+
+Path Topology::path(Place from, Place to) const {
+  constexpr std::size_t kMostLinks = 12;
+  const NodeEntry& source = entry(from);
+  const NodeEntry& target = entry(to);
+  Path path;
+  if (from == to) return path;
+  path.links.reserve(kMostLinks);
+  if (from.node != to.node) {
+    add_to_host(path, source, from.gpu, true);
+    add_across_network(path, source, target);
+    add_from_host(path, target, to.gpu, true);
+  } else if (from.gpu >= 0 && to.gpu >= 0) {
+    add_between_gpus(path, source, from.gpu, to.gpu);
+  } else if (from.gpu >= 0) {
+    add_to_host(path, source, from.gpu, false);
+  } else {
+    add_from_host(path, source, to.gpu, false);
+  }
+  return path;
+}
+
+Path Topology::between_nodes(int from, int to) const {
+  const NodeEntry& source = entry({from, -1});
+  const NodeEntry& target = entry({to, -1});
+  Path path;
+  if (from == to) return path;
+  const auto add_gpu_costs = [&](const NodeLayout& layout) {
+    if (layout.pcie.exists()) add_costs(path, layout.pcie.hop);
+    if (layout.uplink.exists() && !(layout.gpu_direct && layout.nic_below_switch)) add_costs(path, layout.uplink.hop);
+  };
+  const NodeLayout& left = layouts_[static_cast<std::size_t>(source.group)];
+  const NodeLayout& right = layouts_[static_cast<std::size_t>(target.group)];
+  add_gpu_costs(left);
+  if (left.gpus == 0 || !left.gpu_direct) add_out(path, source.first, left.memory, 0);
+  add_across_network(path, source, target);
+  if (right.gpus == 0 || !right.gpu_direct) add_in(path, target.first, right.memory, 0);
+  add_gpu_costs(right);
+  return path;
+}
+
+}  // namespace simsync

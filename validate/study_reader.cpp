@@ -21,6 +21,7 @@ public:
   void read(const yaml::Node& root);
 
 private:
+  bool read_table(const yaml::Node& reference);
   std::string column(const yaml::Node& node) const;
   std::vector<std::string> columns(const yaml::Node& node) const;
   std::vector<RowFilter::Condition> conditions(const yaml::Node& node) const;
@@ -282,21 +283,32 @@ DeviationRule StudyReader::deviation(const yaml::Node& node) const {
   return rule;
 }
 
+bool StudyReader::read_table(const yaml::Node& reference) {
+  if (!reference) return false;
+  const auto folder = std::filesystem::path(study_.file).parent_path();
+  const std::string path = (folder / reference.text()).lexically_normal().string();
+  std::error_code unreadable;
+  if (!std::filesystem::is_regular_file(path, unreadable)) {
+    reference.fail(fmt::format("no such file: {}", path), "the path starts at the folder of the study");
+    return false;
+  }
+  study_.table = CsvTable::load(path);
+  if (study_.table.size() == 0) reference.fail(fmt::format("{} has no rows", path));
+  return study_.table.size() > 0;
+}
+
 void StudyReader::read(const yaml::Node& root) {
   auto m = root.mapping();
   (void)m.require("schema").choice({"simsync/study/v1"});
   study_.name = m.require("name").text();
   m.maybe("description", [&](const yaml::Node& n) { study_.description = n.text(); });
   const yaml::Node reference = m.require("reference");
-  if (!reference) {  // nothing else can be read without the table; the keys are not unknown, though
+  if (!read_table(reference)) {  // nothing else can be read without the table; the keys are not unknown, though
     for (const char* key :
          {"case", "measured", "rows", "settings", "calibrate", "tolerance", "deviations", "rank_within"})
       (void)m.optional(key);
     return;
   }
-  const auto folder = std::filesystem::path(study_.file).parent_path();
-  study_.table = CsvTable::load((folder / reference.text()).lexically_normal().string());
-  if (study_.table.size() == 0) reference.fail(fmt::format("{} has no rows", study_.table.file()));
   read_case(m.require("case"));
   read_measured(m.require("measured"));
   m.maybe("rows", [&](const yaml::Node& n) { study_.rows = filter(n); });

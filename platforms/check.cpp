@@ -29,6 +29,10 @@ public:
       check_group(groups[i], fmt::format("groups[{}]", i));
     }
     if (nodes > kMaxNodes) note("groups", fmt::format("{} nodes in all: expected at most {}", nodes, kMaxNodes));
+    const auto& precisions = known_precisions();
+    if (std::find(precisions.begin(), precisions.end(), cluster_.precision) == precisions.end())
+      note("precision", fmt::format("'{}' is not one of {}", cluster_.precision, fmt::join(precisions, ", ")),
+           did_you_mean(cluster_.precision, precisions));
     check_names();
     return std::move(findings_);
   }

@@ -50,12 +50,18 @@ struct Unit {
   double factor;
 };
 
+/// Length, with a malus for an exponent, which people read badly.
+std::size_t length(const std::string& text) {
+  const auto digits_end = text.find_first_not_of("0123456789.");
+  return text.size() + (digits_end != std::string::npos && text[digits_end] == 'e' ? 4 : 0);
+}
+
 /// The shortest of `value` in each unit that reads back exactly; the first unit always does.
 std::string shortest(double value, std::span<const Unit> units, const std::function<double(const std::string&)>& read) {
   std::string best = format_shortest(value) + units.front().name;
   for (const auto& unit : units.subspan(1)) {
     const std::string text = format_shortest(value / unit.factor) + unit.name;
-    if (text.size() < best.size() && read(text) == value) best = text;
+    if (length(text) < length(best) && read(text) == value) best = text;
   }
   return best;
 }

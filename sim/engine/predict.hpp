@@ -8,18 +8,10 @@
 
 #include "models/profile.hpp"
 #include "platforms/cluster.hpp"
+#include "sim/engine/engine.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync {
-
-/// How finely a collective is simulated; sim/README.md says when each is exact.
-enum class Fidelity {
-  Auto,    ///< the cheapest that is exact for the plan
-  Steps,   ///< every chunk of every round is a flow
-  Fluid,   ///< one flow per hop with the algorithm's total bytes, after its start-up time
-  Folded,  ///< interchangeable ranks are represented by one of them
-};
-const char* name_of(Fidelity fidelity);
 
 /// One question, as `simsync predict` takes it.
 struct PredictRequest {

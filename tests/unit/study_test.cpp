@@ -57,7 +57,13 @@ TEST_CASE("errors of a study name file, line, key and mend", "[validate]") {
   const auto error = [&](const std::string& text) { return error_of([&] { (void)folder.parse(text); }); };
 
   SECTION("an unknown key") {
-    CHECK(error(kGood + "tolerence: 3\n") == "");
+    CHECK(error(kGood + "tolerence: 3\n") ==
+          "study.yaml:13:1: error: unknown key 'tolerence'\n"
+          "   13 | tolerence: 3\n"
+          "      | ^\n"
+          "  key:  tolerence\n"
+          "  help: known keys: calibrate, case, description, deviations, measured, name, rank_within, reference, rows, "
+          "schema, settings, tolerance");
   }
   SECTION("another schema") {
     CHECK(error(with("study/v1", "study/v2")) ==
@@ -158,13 +164,21 @@ TEST_CASE("errors of a study name file, line, key and mend", "[validate]") {
     CHECK(
         error(kGood +
               "calibrate:\n  fit:\n    - parameters: [{key: a, low: 2, high: 1}]\n      rows: {where: {id: two}}\n") ==
-        "");
+        "study.yaml:15:43: error: 'high' must be greater than 'low'\n"
+        "   15 |     - parameters: [{key: a, low: 2, high: 1}]\n"
+        "      |                                           ^\n"
+        "  key:  calibrate.fit[0].parameters[0].high");
   }
   SECTION("a bound that is no quantity") {
     CHECK(error(kGood + "calibrate:\n  fit:\n    - parameters: [{key: a, low: 2 apples, high: 3}]\n      rows: {where: "
-                        "{id: two}}\n") == "");
+                        "{id: two}}\n") ==
+          "study.yaml:15:34: error: expected a number, time, size or bandwidth such as 0.5, 20us, 64KiB or 8Gbps, got "
+          "'2 apples'\n"
+          "   15 |     - parameters: [{key: a, low: 2 apples, high: 3}]\n"
+          "      |                                  ^\n"
+          "  key:  calibrate.fit[0].parameters[0].low");
   }
-  SECTION("too many parameters at once") {
+  SECTION("no parameters") {
     CHECK(error(kGood + "calibrate:\n  fit:\n    - parameters: []\n      rows: {where: {id: two}}\n") ==
           "study.yaml:15:19: error: expected 1 to 3 parameters, got 0\n"
           "   15 |     - parameters: []\n"

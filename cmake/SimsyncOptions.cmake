@@ -2,7 +2,9 @@
 add_library(simsync_options INTERFACE)
 target_compile_features(simsync_options INTERFACE cxx_std_20)
 target_compile_options(simsync_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
-                                                 -Wnon-virtual-dtor -Wold-style-cast -Werror)
+                                                 -Wnon-virtual-dtor -Wold-style-cast -Werror
+                                                 # designated initializers leave fields at their defaults on purpose
+                                                 -Wno-missing-field-initializers)
 if(SIMSYNC_SANITIZE)
   target_compile_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE} -fno-sanitize-recover=all
                                                    -fno-omit-frame-pointer)

@@ -46,14 +46,15 @@ struct Layer {
   double input_bytes = 0.0;           ///< activation bytes read per sample (32-bit elements)
   double output_bytes = 0.0;          ///< activation bytes written per sample (32-bit elements)
   /// Rows that a dense layer multiplies per sample (sequence length for a Transformer, 1 for a classifier);
-  /// a sufficient-factor exchange moves this many rows of both factors. 0 when the layer is not dense.
+  /// a sufficient-factor exchange moves this many rows of both factors. For a recurrent layer the steps that
+  /// follow one another. 0 for every other kind.
   double dense_rows = 0.0;
 };
 
 /// A model: layers in execution order on a Boost graph whose edges are data dependences.
 ///
-/// Invariants (checked by `finish`): the graph is acyclic, every edge leads from an earlier layer to a later
-/// one, names are unique, every variable belongs to exactly one layer.
+/// Invariants: every edge leads from an earlier layer to a later one, so the graph is acyclic, and every variable
+/// belongs to exactly one layer (asserted when they are added); names are unique (the reader refuses others).
 class Model {
 public:
   using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, Layer>;

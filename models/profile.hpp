@@ -9,13 +9,17 @@
 namespace simsync {
 
 /// What a device can do, as far as a layer's time depends on it. Sources are named where presets define it.
+///
+/// The defaults are round numbers between the devices of the NeuSight measurements in models/profiles (A100, H100,
+/// V100 and L4, fp32); models/README.md has the errors that remain.
 struct Roofline {
-  FlopsPerSecond peak{1e12};             ///< for the precision in use
-  BytesPerSecond memory{1e11};           ///< device memory
-  Seconds launch{5e-6};                  ///< fixed cost of one kernel, hidden or not
-  double compute_efficiency = 0.6;       ///< share of peak reached by a large matrix product or convolution
-  double memory_efficiency = 0.8;        ///< share of memory bandwidth reached by a large copy
-  Flops half_efficiency{1e9};            ///< work at which half of compute_efficiency is reached
+  FlopsPerSecond peak{1e12};        ///< for the precision in use
+  BytesPerSecond memory{1e11};      ///< device memory
+  Seconds launch{5e-6};             ///< fixed cost of one kernel, hidden or not
+  double compute_efficiency = 0.7;  ///< share of peak reached by a large matrix product or convolution
+  double memory_efficiency = 0.75;  ///< share of memory bandwidth reached by a large copy
+  Flops half_efficiency{0.5e9};     ///< work at which half of compute_efficiency is reached
+  double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16
 };
 
 struct LayerTime {
@@ -36,14 +40,14 @@ const char* name_of(ProfileSource source);
 struct Profile {
   std::string model;
   std::string device;
-  std::string precision;           ///< fp32, tf32, amp, fp16 or bf16
-  std::int64_t batch = 1;          ///< samples per device and step
+  std::string precision;   ///< fp32, tf32, amp, fp16 or bf16
+  std::int64_t batch = 1;  ///< samples per device and step
   ProfileSource source = ProfileSource::Roofline;
-  std::string provenance;          ///< one line: which file, paper or formula
-  std::vector<LayerTime> layers;   ///< mean seconds, by LayerId
+  std::string provenance;         ///< one line: which file, paper or formula
+  std::vector<LayerTime> layers;  ///< mean seconds, by LayerId
   /// Several measured steps kept apart, so that variance survives; empty when only a mean is known.
   std::vector<std::vector<LayerTime>> steps;
-  Seconds update;                  ///< applying the optimizer to all variables on the device
+  Seconds update;  ///< applying the optimizer to all variables on the device
 
   [[nodiscard]] Seconds forward() const;
   [[nodiscard]] Seconds backward() const;
@@ -55,12 +59,12 @@ struct Profile {
 
 /// What the user asked for.
 struct ProfileRequest {
-  std::string device;       ///< device name of the cluster, `V100-SXM2-16GB`
+  std::string device;  ///< device name of the cluster, `V100-SXM2-16GB`
   std::string precision = "fp32";
   std::int64_t batch = 1;
   Roofline roofline;
-  std::optional<Seconds> step_time;     ///< measured single-device step time to scale to
-  std::string profile = "auto";         ///< `auto`, `roofline`, or the name or path of a profile file
+  std::optional<Seconds> step_time;  ///< measured single-device step time to scale to
+  std::string profile = "auto";      ///< `auto`, `roofline`, or the name or path of a profile file
 };
 
 /// Layer times in order of preference: a measured profile of the model on this device, a measured profile of

@@ -9,6 +9,8 @@ namespace simsync {
 
 /// Reads a model description (format: models/README.md). @throws InputError with every finding.
 Model load_model(const std::string& path);
+/// Reads a description held in memory; `name` stands for the file in messages. @throws InputError
+Model parse_model(const std::string& text, const std::string& name);
 /// `name_or_path` as given to --model. @throws InputError naming the closest known model.
 Model find_model(const std::string& name_or_path);
 /// Names of the built-in zoo, sorted.

@@ -10,11 +10,13 @@
 
 namespace simsync {
 
-using detail::Hop;
+using detail::LinkCosts;
 using detail::LinkRow;
 using detail::NodeLayout;
 
 namespace {
+
+constexpr std::size_t kMostLinks = 12;  // on any way
 
 std::vector<int> first_nodes(const Cluster& cluster, int nodes) {
   if (nodes < 0 || nodes > cluster.node_count())
@@ -24,24 +26,24 @@ std::vector<int> first_nodes(const Cluster& cluster, int nodes) {
   return numbers;
 }
 
-void add_costs(Path& path, const Hop& hop) {
-  path.latency += hop.latency;
-  path.message_cost += hop.message_cost;
-  path.half_size = std::max(path.half_size, hop.half_size);
-  path.stream_cap = std::min(path.stream_cap, hop.cap);
+void add_costs(Path& path, const LinkCosts& costs) {
+  path.latency += costs.latency;
+  path.message_cost += costs.message_cost;
+  path.half_size = std::max(path.half_size, costs.half_size);
+  path.stream_cap = std::min(path.stream_cap, costs.cap);
 }
 
-void add(Path& path, LinkId link, const Hop& hop) {
+void add(Path& path, LinkId link, const LinkCosts& costs) {
   path.links.push_back(link);
-  add_costs(path, hop);
+  add_costs(path, costs);
 }
 
 void add_out(Path& path, LinkId first, const LinkRow& row, int unit) {
-  if (row.exists()) add(path, first + row.out(unit), row.hop);
+  if (row.exists()) add(path, first + row.out(unit), row.costs);
 }
 
 void add_in(Path& path, LinkId first, const LinkRow& row, int unit) {
-  if (row.exists()) add(path, first + row.in(unit), row.hop);
+  if (row.exists()) add(path, first + row.in(unit), row.costs);
 }
 
 }  // namespace
@@ -118,26 +120,33 @@ void Topology::add_across_network(Path& path, const NodeEntry& from, const NodeE
   add_out(path, from.first, nic_of(from), 0);
   const int per_leaf = cluster_.network.nodes_per_leaf;
   if (per_leaf > 0 && from.number / per_leaf != to.number / per_leaf) {
-    const Hop hop{.latency = cluster_.network.switch_latency, .message_cost = {}, .half_size = {}};
+    const LinkCosts costs{.latency = cluster_.network.switch_latency, .message_cost = {}, .half_size = {}};
     (void)nic_of(to);  // its leaf has links only when it has a NIC
-    add(path, leaf_up_[static_cast<std::size_t>(from.number / per_leaf)], hop);
-    add(path, leaf_up_[static_cast<std::size_t>(to.number / per_leaf)] + 1, hop);
+    add(path, leaf_up_[static_cast<std::size_t>(from.number / per_leaf)], costs);
+    add(path, leaf_up_[static_cast<std::size_t>(to.number / per_leaf)] + 1, costs);
   }
   add_in(path, to.first, nic_of(to), 0);
 }
 
-Path Topology::path(Place from, Place to) const {
-  constexpr std::size_t kMostLinks = 12;
+Path Topology::network_path(Place from, Place to) const {
   const NodeEntry& source = entry(from);
   const NodeEntry& target = entry(to);
   Path path;
-  if (from == to) return path;
   path.links.reserve(kMostLinks);
-  if (from.node != to.node) {
-    add_to_host(path, source, from.gpu, true);
-    add_across_network(path, source, target);
-    add_from_host(path, target, to.gpu, true);
-  } else if (from.gpu >= 0 && to.gpu >= 0) {
+  add_to_host(path, source, from.gpu, true);
+  add_across_network(path, source, target);
+  add_from_host(path, target, to.gpu, true);
+  return path;
+}
+
+Path Topology::path(Place from, Place to) const {
+  if (from.node != to.node) return network_path(from, to);
+  const NodeEntry& source = entry(from);
+  Path path;
+  if (from == to) return path;
+  static_cast<void>(entry(to));
+  path.links.reserve(kMostLinks);
+  if (from.gpu >= 0 && to.gpu >= 0) {
     add_between_gpus(path, source, from.gpu, to.gpu);
   } else if (from.gpu >= 0) {
     add_to_host(path, source, from.gpu, false);
@@ -153,8 +162,8 @@ Path Topology::between_nodes(int from, int to) const {
   Path path;
   if (from == to) return path;
   const auto add_gpu_costs = [&](const NodeLayout& layout) {
-    if (layout.pcie.exists()) add_costs(path, layout.pcie.hop);
-    if (layout.uplink.exists() && !(layout.gpu_direct && layout.nic_below_switch)) add_costs(path, layout.uplink.hop);
+    if (layout.pcie.exists()) add_costs(path, layout.pcie.costs);
+    if (layout.uplink.exists() && !(layout.gpu_direct && layout.nic_below_switch)) add_costs(path, layout.uplink.costs);
   };
   const NodeLayout& left = layouts_[static_cast<std::size_t>(source.group)];
   const NodeLayout& right = layouts_[static_cast<std::size_t>(target.group)];

@@ -54,6 +54,10 @@ public:
   /// @throws PlanError for a node that takes no part, a GPU that does not exist, or a node without a NIC.
   [[nodiscard]] Path path(Place from, Place to) const;
 
+  /// The way from one node's place to another's across the network, also when both are on one node: then what
+  /// leaves the node comes back into it, as for a representative of alike nodes. @throws PlanError as path() does.
+  [[nodiscard]] Path network_path(Place from, Place to) const;
+
   /// What one node sends to another when its GPUs share the work, as a collective with one ring per NIC does: the
   /// links of path() between GPUs of these nodes without any single GPU's PCIe links and switch uplinks, whose
   /// fixed costs stay. `stream_cap` is that of one ring. @throws PlanError as path() does.

@@ -43,10 +43,10 @@ LinkRow TopologyBuilder::row(NodeLayout& layout, const LinkClass& link, int unit
   row.first = layout.count;
   row.step = link.full_duplex ? 2 : 1;
   const double part = charge == Charge::Half ? 0.5 : 1.0;
-  row.hop.latency = part * link.latency;
-  row.hop.message_cost = part * link.message_cost;
-  row.hop.half_size = link.half_size;
-  if (link.per_flow_cap) row.hop.cap = *link.per_flow_cap;
+  row.costs.latency = part * link.latency;
+  row.costs.message_cost = part * link.message_cost;
+  row.costs.half_size = link.half_size;
+  if (link.per_flow_cap) row.costs.cap = *link.per_flow_cap;
   layout.count += units * row.step;
   return row;
 }
@@ -76,7 +76,7 @@ NodeLayout TopologyBuilder::layout_of(const NodeGroup& group) const {
     const LinkClass& nic = link_class(group.nic_link, group);
     layout.nic = row(layout, nic, 1, Charge::Half);
     if (group.nics > 1)
-      layout.nic.hop.cap = std::min(layout.nic.hop.cap, BytesPerSecond{payload_rate(nic) / group.nic_slowdown});
+      layout.nic.costs.cap = std::min(layout.nic.costs.cap, BytesPerSecond{payload_rate(nic) / group.nic_slowdown});
   }
   if (!group.fabric.memory_link.empty()) {
     layout.memory = row(layout, link_class(group.fabric.memory_link, group), 1, Charge::Whole);

@@ -7,7 +7,7 @@
 namespace simsync::detail {
 
 /// What crossing a link adds to a Path besides the link.
-struct Hop {
+struct LinkCosts {
   Seconds latency;
   Seconds message_cost;
   Bytes half_size;
@@ -19,7 +19,7 @@ struct Hop {
 struct LinkRow {
   int first = -1;
   int step = 0;
-  Hop hop;
+  LinkCosts costs;
   [[nodiscard]] bool exists() const { return first >= 0; }
   [[nodiscard]] int out(int unit) const { return first + unit * step; }
   [[nodiscard]] int in(int unit) const { return first + unit * step + step - 1; }

@@ -13,9 +13,9 @@ struct BuildRequest {
   const Model& model;
   const Cluster& cluster;
   int workers = 1;
-  std::int64_t batch = 1;                       ///< per device; Poseidon's rule depends on it
-  std::map<std::string, std::string> options;   ///< `--set strategy.<option>=value`
-  std::uint64_t seed = 1;                       ///< for builders that draw at random
+  std::int64_t batch = 1;                      ///< per device; Poseidon's rule depends on it
+  std::map<std::string, std::string> options;  ///< `--set strategy.<option>=value`
+  std::uint64_t seed = 1;                      ///< for builders that draw at random
 };
 
 /// @throws InputError for an unknown builder or option (naming the closest), PlanError when the builder does not

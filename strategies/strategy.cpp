@@ -1,1 +1,131 @@
 #include "strategies/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace simsync {
+namespace {
+
+/// Checks one variable's entry; every message begins with the strategy and the variable.
+class EntryCheck {
+public:
+  EntryCheck(const Strategy& strategy, const Model& model, const Cluster& cluster, const VariableStrategy& entry)
+      : strategy_(strategy),
+        cluster_(cluster),
+        entry_(entry),
+        variable_(model.variable(entry.variable)),
+        layer_(model.layer(variable_.layer)) {}
+
+  void run() {
+    if (entry_.shards.empty()) fail("has no shard");
+    if (entry_.powersgd_rank < 1)
+      fail(fmt::format("has the PowerSGD rank {}, expected at least 1", entry_.powersgd_rank));
+    check_elements();
+    check_axis();
+    for (const auto& shard : entry_.shards) {
+      std::visit([this](const auto& synchronizer) { check_synchronizer(synchronizer); }, shard.synchronizer);
+    }
+  }
+
+private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw PlanError(fmt::format("strategy '{}': variable '{}' {}", strategy_.name, variable_.name, what));
+  }
+
+  void check_elements() const {
+    std::int64_t sum = 0;
+    for (const auto& shard : entry_.shards) {
+      if (shard.elements < 1) fail(fmt::format("has a shard of {} elements, expected at least 1", shard.elements));
+      sum += shard.elements;
+    }
+    if (sum != variable_.elements())
+      fail(fmt::format("has {} elements and its shards have {}", variable_.elements(), sum));
+  }
+
+  void check_axis() const {
+    const int axis = entry_.partition_axis;
+    if ((axis == kWholeVariable) != (entry_.shards.size() == 1))
+      fail(fmt::format("has {} shards and partition axis {}; one shard goes with axis -1, several with another",
+                       entry_.shards.size(), axis));
+    if (axis == kWholeVariable) return;
+    const int axes = static_cast<int>(variable_.shape.size());
+    if (axis < kFlatAxis || axis >= axes) fail(fmt::format("is split on axis {} and has {} axes", axis, axes));
+    if (travels_sparse(variable_, entry_) && axis != 0)
+      fail("is sparse and split on another axis than 0; only whole rows can be told apart by their index");
+    if (axis == kFlatAxis) return;
+    const std::int64_t entry_elements = variable_.elements() / variable_.shape[static_cast<std::size_t>(axis)];
+    for (const auto& shard : entry_.shards) {
+      if (shard.elements % entry_elements != 0)
+        fail(fmt::format("has a shard of {} elements, which is no multiple of the {} elements of one entry of axis {}",
+                         shard.elements, entry_elements, axis));
+    }
+  }
+
+  void check_synchronizer(const PsSynchronizer& ps) const {
+    const Place server = ps.server;
+    const bool known = server.node >= 0 && server.node < cluster_.node_count() && server.gpu >= -1 &&
+                       server.gpu < cluster_.group_of(server.node).gpus;
+    if (!known) fail(fmt::format("is on the server '{}', which cluster '{}' lacks", name_of(server), cluster_.name));
+    if (ps.staleness < 0) fail(fmt::format("has staleness {}, expected at least 0", ps.staleness));
+    if (ps.staleness > 0 && !ps.sync)
+      fail("has a staleness bound and sync = false; bounded staleness needs sync = true");
+  }
+
+  void check_synchronizer(const AllReduceSynchronizer& all_reduce) const {
+    if (all_reduce.group < -1) fail(fmt::format("is in group {}, expected -1 or more", all_reduce.group));
+  }
+
+  void check_synchronizer(const SfbSynchronizer&) const {
+    const bool dense_matrix = layer_.kind == LayerKind::Dense && variable_.shape.size() == 2 && !variable_.sparse;
+    if (!dense_matrix || entry_.shards.size() > 1)
+      fail("cannot be sent as sufficient factors; they exist for the whole weight matrix of a dense layer only");
+  }
+
+  const Strategy& strategy_;
+  const Cluster& cluster_;
+  const VariableStrategy& entry_;
+  const Variable& variable_;
+  const Layer& layer_;
+};
+
+void check_graph(const Strategy& strategy, const Cluster& cluster) {
+  const GraphStrategy& graph = strategy.graph;
+  const auto fail = [&](const std::string& what) {
+    throw PlanError(fmt::format("strategy '{}': {}", strategy.name, what));
+  };
+  if (graph.workers < 1 || graph.workers > cluster.gpu_count())
+    fail(
+        fmt::format("{} workers on cluster '{}', which has {} GPUs", graph.workers, cluster.name, cluster.gpu_count()));
+  if (graph.streams_per_server < 1)
+    fail(fmt::format("{} streams per server, expected at least 1", graph.streams_per_server));
+  if (graph.scheduling.partition.count < 0 || graph.scheduling.credit.count < 0)
+    fail("partition and credit must not be negative");
+  const Fusion& fusion = graph.fusion;
+  if (fusion.first_limit.count < 1 || fusion.limit.count < 1 || fusion.threshold.count < 1)
+    fail("the limits of fusion must be at least one byte");
+  if (fusion.cycle.value() < 0.0 || graph.per_operation_cost.value() < 0.0) fail("a time must not be negative");
+}
+
+}  // namespace
+
+bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
+  return variable.sparse && !entry.sparse_as_dense;
+}
+
+void check(const Strategy& strategy, const Model& model, const Cluster& cluster) {
+  check_graph(strategy, cluster);
+  const std::size_t expected = model.variables().size();
+  if (strategy.variables.size() != expected)
+    throw PlanError(fmt::format("strategy '{}' has {} variables, model '{}' has {}", strategy.name,
+                                strategy.variables.size(), model.name(), expected));
+  for (std::size_t id = 0; id < expected; ++id) {
+    if (strategy.variables[id].variable != id)
+      throw PlanError(
+          fmt::format("strategy '{}': entry {} is for variable {}; entries must be in the model's order, each once",
+                      strategy.name, id, strategy.variables[id].variable));
+    EntryCheck(strategy, model, cluster, strategy.variables[id]).run();
+  }
+}
+
+}  // namespace simsync

@@ -1,0 +1,184 @@
+#include "models/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "models/profile_file.hpp"
+#include "models/roofline.hpp"
+
+namespace simsync {
+namespace {
+
+using detail::Manifest;
+
+constexpr const char* kUnknownDevice = "unknown";
+
+bool same_structure(const Model& a, const Model& b) {
+  if (a.layer_count() != b.layer_count()) return false;
+  for (LayerId id = 0; id < a.layer_count(); ++id) {
+    if (a.layer(id).name != b.layer(id).name) return false;
+  }
+  return true;
+}
+
+/// The model as it was measured: with the manifest's settings, when it has any.
+Model measured_model(const Manifest& manifest, const Model& model) {
+  if (manifest.settings.empty()) return model;
+  detail::Overrides overrides;
+  overrides.settings = manifest.settings;
+  return detail::load_variant(resolve_name(manifest.model, detail::kZooRoom, ".yaml", "model"), overrides);
+}
+
+/// Layers that no row covers get their estimate, scaled as the covered layers are to theirs.
+void fill_gaps(std::vector<LayerTime>& times, const std::vector<LayerTime>& estimate) {
+  Seconds measured;
+  Seconds estimated;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i].forward.value() < 0.0) continue;
+    measured += times[i].forward + times[i].backward;
+    estimated += estimate[i].forward + estimate[i].backward;
+  }
+  const double ratio = estimated.value() > 0.0 ? measured / estimated : 1.0;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (times[i].forward.value() < 0.0) times[i] = {ratio * estimate[i].forward, ratio * estimate[i].backward};
+  }
+}
+
+double ratio_of(Seconds to, Seconds from) {
+  return from.value() > 0.0 ? to / from : 1.0;
+}
+
+Profile profile_from(const Manifest& manifest, const Model& model, const ProfileRequest& request, Profile target) {
+  const Model source = measured_model(manifest, model);
+  if (!same_structure(source, model)) {
+    throw InputError(fmt::format("profile '{}' was measured on model '{}', whose layers are not those of '{}'",
+                                 manifest.name, manifest.model, model.name()));
+  }
+  const Profile there = estimate_profile(source, request.roofline, manifest.batch);
+  auto times = detail::load_times(manifest, source, there.layers);
+  fill_gaps(times, there.layers);
+  bool scaled = false;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const double forward = ratio_of(target.layers[i].forward, there.layers[i].forward);
+    const double backward = ratio_of(target.layers[i].backward, there.layers[i].backward);
+    scaled = scaled || forward != 1.0 || backward != 1.0;
+    times[i] = {forward * times[i].forward, backward * times[i].backward};
+  }
+  const Seconds estimated = target.forward() + target.backward();
+  target.layers = std::move(times);
+  target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name, manifest.device,
+                                  manifest.precision, manifest.batch, manifest.source);
+  target.source = scaled ? ProfileSource::MeasuredScaled : ProfileSource::Measured;
+  if (scaled) target.provenance += fmt::format(", scaled to batch {} by the estimates of each layer", target.batch);
+  if (manifest.device == request.device && manifest.precision == request.precision) return target;
+
+  const Seconds measured = target.forward() + target.backward();
+  if (measured.value() <= 0.0) throw InputError(fmt::format("profile '{}' has no time in it", manifest.name));
+  for (LayerTime& time : target.layers) {
+    time.forward *= estimated / measured;
+    time.backward *= estimated / measured;
+  }
+  target.source = ProfileSource::MeasuredScaled;
+  target.provenance += ", used as relative times that add up to the estimate for this device";
+  return target;
+}
+
+/// Smaller is better: the device itself, then the precision, then a known device, then the nearest batch.
+auto rank(const Manifest& manifest, const ProfileRequest& request) {
+  const bool precision = manifest.precision == request.precision;
+  const bool exact = precision && manifest.device == request.device;
+  const double distance = std::abs(std::log(static_cast<double>(manifest.batch) / static_cast<double>(request.batch)));
+  return std::make_tuple(!exact, !precision, manifest.device == kUnknownDevice, distance, manifest.name);
+}
+
+/// Built-in profiles of the model, best first.
+std::vector<Manifest> candidates(const Model& model, const ProfileRequest& request) {
+  std::vector<Manifest> found;
+  const std::string folder = data_folder(detail::kProfilesRoom);
+  for (const std::string& name : list_files(folder, ".yaml")) {
+    Manifest manifest = detail::load_manifest(folder + "/" + name + ".yaml");
+    if (manifest.model == model.name() && same_structure(measured_model(manifest, model), model))
+      found.push_back(std::move(manifest));
+  }
+  std::sort(found.begin(), found.end(), [&](auto& a, auto& b) { return rank(a, request) < rank(b, request); });
+  return found;
+}
+
+Profile choose(const Model& model, const ProfileRequest& request, Profile estimate) {
+  if (request.profile == "roofline") return estimate;
+  if (request.profile != "auto") {
+    const std::string path = resolve_name(request.profile, detail::kProfilesRoom, ".yaml", "profile");
+    return profile_from(detail::load_manifest(path), model, request, std::move(estimate));
+  }
+  const auto found = candidates(model, request);
+  return found.empty() ? estimate : profile_from(found.front(), model, request, std::move(estimate));
+}
+
+}  // namespace
+
+const char* name_of(ProfileSource source) {
+  switch (source) {
+    case ProfileSource::Measured:
+      return "measured";
+    case ProfileSource::MeasuredScaled:
+      return "measured-scaled";
+    case ProfileSource::Roofline:
+      return "roofline";
+    case ProfileSource::RooflineScaled:
+      return "roofline-scaled";
+  }
+  return "unknown";
+}
+
+Seconds Profile::forward() const {
+  Seconds sum;
+  for (const LayerTime& time : layers) sum += time.forward;
+  return sum;
+}
+
+Seconds Profile::backward() const {
+  Seconds sum;
+  for (const LayerTime& time : layers) sum += time.backward;
+  return sum;
+}
+
+Profile Profile::scaled_to(Seconds measured) const {
+  Profile out = *this;
+  const Seconds now = step();
+  SIMSYNC_ASSERT(measured.value() > 0.0);
+  const double factor = now.value() > 0.0 ? measured / now : 1.0;
+  const auto scale = [factor](LayerTime& time) {
+    time.forward *= factor;
+    time.backward *= factor;
+  };
+  std::for_each(out.layers.begin(), out.layers.end(), scale);
+  for (auto& one_step : out.steps) std::for_each(one_step.begin(), one_step.end(), scale);
+  out.update *= factor;
+  const bool estimated = source == ProfileSource::Roofline || source == ProfileSource::RooflineScaled;
+  out.source = estimated ? ProfileSource::RooflineScaled : ProfileSource::MeasuredScaled;
+  out.provenance += ", scaled to a measured step time";
+  return out;
+}
+
+Profile make_profile(const Model& model, const ProfileRequest& request) {
+  if (request.batch < 1 || request.batch > detail::kLargestBatch)
+    throw InputError(
+        fmt::format("a batch of {} is out of range: expected 1 to {}", request.batch, detail::kLargestBatch));
+  if (request.step_time && !(request.step_time->value() > 0.0))
+    throw InputError("a measured step time must be above 0");
+  ProfileRequest wanted = request;
+  const bool half = request.precision == "fp16" || request.precision == "bf16" || request.precision == "amp";
+  wanted.roofline.element_bytes = half ? 2.0 : 4.0;
+  Profile estimate = estimate_profile(model, wanted.roofline, request.batch);
+  Profile profile = choose(model, wanted, std::move(estimate));
+  profile.device = request.device;
+  profile.precision = request.precision;
+  return request.step_time ? profile.scaled_to(*request.step_time) : profile;
+}
+
+}  // namespace simsync

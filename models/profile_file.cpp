@@ -1,0 +1,151 @@
+#include "models/profile_file.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <sstream>
+#include <unordered_map>
+
+#include "base/csv.hpp"
+#include "base/error.hpp"
+
+namespace simsync::detail {
+namespace {
+
+constexpr const char* kSchema = "simsync/profile/v1";
+constexpr double kMicrosecond = 1e-6;
+constexpr double kLongestSeconds = 1e6;
+
+std::string optional_text(yaml::Mapping& fields, const std::string& key) {
+  const yaml::Node node = fields.optional(key);
+  return node ? node.text() : std::string{};
+}
+
+[[noreturn]] void refuse(const CsvTable& table, std::size_t row, const std::string& message,
+                         const std::string& help = {}) {
+  throw InputError(Diagnostic{.origin = {table.file(), table.line(row), 0},
+                              .message = message,
+                              .key = {},
+                              .source_line = {},
+                              .note = {},
+                              .help = help});
+}
+
+Seconds time_of(const CsvTable& table, std::size_t row, const std::string& column) {
+  const auto micros = table.number(row, column);
+  if (!micros) refuse(table, row, fmt::format("column '{}' is empty", column));
+  const double seconds = *micros * kMicrosecond;
+  if (seconds < 0.0 || seconds > kLongestSeconds)
+    refuse(table, row, fmt::format("column '{}' is out of range: {} us", column, *micros));
+  return Seconds{seconds};
+}
+
+/// `layer.*.fc` matches `layer.7.fc`; a pattern has one star.
+bool matches(const std::string& pattern, const std::string& name) {
+  const auto star = pattern.find('*');
+  if (star == std::string::npos) return pattern == name;
+  const std::string head = pattern.substr(0, star);
+  const std::string tail = pattern.substr(star + 1);
+  return name.size() >= head.size() + tail.size() && name.starts_with(head) && name.ends_with(tail);
+}
+
+void add(LayerTime& sum, Seconds forward, Seconds backward) {
+  if (sum.forward.value() < 0.0) sum = {};
+  sum.forward += forward;
+  sum.backward += backward;
+}
+
+/// Names of a model's layers, for rows to find them.
+class LayerNames {
+public:
+  explicit LayerNames(const Model& model) : model_(model) {
+    for (LayerId id = 0; id < model.layer_count(); ++id) ids_.emplace(model.layer(id).name, id);
+  }
+  [[nodiscard]] std::vector<LayerId> find(const CsvTable& table, std::size_t row, const std::string& pattern) const {
+    std::vector<LayerId> found;
+    if (pattern.find('*') == std::string::npos) {
+      if (const auto it = ids_.find(pattern); it != ids_.end()) found.push_back(it->second);
+    } else {
+      for (LayerId id = 0; id < model_.layer_count(); ++id) {
+        if (matches(pattern, model_.layer(id).name)) found.push_back(id);
+      }
+    }
+    if (!found.empty()) return found;
+    std::vector<std::string> known;
+    for (const auto& [name, id] : ids_) known.push_back(name);
+    refuse(table, row, fmt::format("model '{}' has no layer '{}'", model_.name(), pattern),
+           did_you_mean(pattern, known));
+  }
+
+private:
+  const Model& model_;
+  std::unordered_map<std::string, LayerId> ids_;
+};
+
+/// Time of one row over the layers it names together, in proportion to their estimates.
+void share(std::vector<LayerTime>& times, const std::vector<LayerId>& ids, const std::vector<LayerTime>& estimate,
+           const LayerTime& whole) {
+  LayerTime sum;
+  for (const LayerId id : ids) add(sum, estimate[id].forward, estimate[id].backward);
+  const double count = static_cast<double>(ids.size());
+  for (const LayerId id : ids) {
+    const double forward = sum.forward.value() > 0.0 ? estimate[id].forward / sum.forward : 1.0 / count;
+    const double backward = sum.backward.value() > 0.0 ? estimate[id].backward / sum.backward : 1.0 / count;
+    add(times[id], forward * whole.forward, backward * whole.backward);
+  }
+}
+
+}  // namespace
+
+Manifest load_manifest(const std::string& path) {
+  const auto document = yaml::Document::load(path);
+  Manifest manifest;
+  manifest.path = path;
+  manifest.name = std::filesystem::path(path).stem().string();
+  {
+    auto fields = document.root().mapping();
+    (void)fields.require("schema").choice({kSchema});
+    manifest.model = fields.require("model").text();
+    manifest.device = fields.require("device").text();
+    const yaml::Node precision = fields.require("precision");
+    const std::vector<std::string> precisions{"fp32", "tf32", "amp", "fp16", "bf16"};
+    manifest.precision = precisions[precision.choice(precisions)];
+    manifest.batch = fields.require("batch").integer(1, kLargestBatch);
+    manifest.framework = fields.require("framework").text();
+    manifest.source = fields.require("source").text();
+    (void)optional_text(fields, "license");
+    (void)optional_text(fields, "note");
+    fields.maybe("set", [&](const yaml::Node& n) { manifest.settings = read_settings(n); });
+    const std::string table = optional_text(fields, "table");
+    const auto folder = std::filesystem::path(path).parent_path();
+    manifest.table = (folder / (table.empty() ? manifest.name + ".csv" : table)).string();
+  }
+  document.finish();
+  return manifest;
+}
+
+std::vector<LayerTime> load_times(const Manifest& manifest, const Model& model,
+                                  const std::vector<LayerTime>& estimate) {
+  const CsvTable table = CsvTable::load(manifest.table);
+  const LayerNames names(model);
+  std::vector<LayerTime> times(model.layer_count(), LayerTime{Seconds{-1.0}, Seconds{-1.0}});
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    const LayerTime whole{time_of(table, row, "forward_us"), time_of(table, row, "backward_us")};
+    std::istringstream cell(table.cell(row, "layer"));
+    std::vector<LayerId> together;
+    std::string pattern;
+    while (cell >> pattern) {
+      const auto found = names.find(table, row, pattern);
+      if (pattern.find('*') == std::string::npos) {
+        together.push_back(found.front());
+      } else {
+        for (const LayerId id : found) add(times[id], whole.forward, whole.backward);
+      }
+    }
+    if (pattern.empty()) refuse(table, row, "column 'layer' is empty");
+    share(times, together, estimate, whole);
+  }
+  return times;
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,35 @@
+// Measured layer profiles: a manifest in YAML that says what was measured, and a table of times beside it.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/profile.hpp"
+#include "models/variant.hpp"
+
+namespace simsync::detail {
+
+inline constexpr const char* kProfilesRoom = "models/profiles";
+
+/// What a profile file says about itself; format in models/README.md.
+struct Manifest {
+  std::string path;
+  std::string name;  ///< file name without extension
+  std::string model;
+  std::string device;  ///< `unknown` when the source does not tell
+  std::string precision;
+  std::int64_t batch = 1;
+  std::string framework;
+  std::string source;
+  std::string table;                        ///< path of the CSV
+  std::map<std::string, Setting> settings;  ///< the model's parameters in the measurement, where not the zoo's
+};
+
+Manifest load_manifest(const std::string& path);
+
+/// Times of `model`'s layers as the table gives them; a layer that no row covers has negative times.
+/// `estimate` divides the time of a row that covers several layers.
+/// @throws InputError for a row that names no layer of the model or has no number.
+std::vector<LayerTime> load_times(const Manifest& manifest, const Model& model, const std::vector<LayerTime>& estimate);
+
+}  // namespace simsync::detail

@@ -1,0 +1,193 @@
+#include "models/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "base/file.hpp"
+#include "models/expand.hpp"
+#include "models/variant.hpp"
+
+namespace simsync {
+namespace detail {
+namespace {
+
+constexpr const char* kSchema = "simsync/model/v1";
+constexpr std::size_t kDeepestExtends = 8;
+
+/// The part of a model file before its layers.
+struct Header {
+  std::string name;
+  std::int64_t batch = 1;
+  std::string sample;
+  Values values;
+};
+
+std::string read_text(const yaml::Node& node) {
+  constexpr std::size_t kLongest = 500;
+  const std::string text = node.text();
+  if (text.size() > kLongest) node.fail(fmt::format("is longer than {} characters", kLongest));
+  return text;
+}
+
+/// The model's own values, with those of `overrides` in their place.
+Values read_parameters(const yaml::Node& node, const Overrides& overrides) {
+  Values values;
+  std::vector<std::string> known;
+  for (const auto& [name, setting] : read_settings(node)) {
+    values[name] = setting.value;
+    known.push_back(name);
+  }
+  for (const auto& [name, setting] : overrides.settings) {
+    if (values.contains(name)) {
+      values[name] = setting.value;
+    } else {
+      setting.at.fail(
+          fmt::format("the model has no parameter '{}'", name), did_you_mean(name, known),
+          fmt::format("its parameters: {}", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    }
+  }
+  for (const auto* document : overrides.asked_by) document->finish();
+  return values;
+}
+
+Header read_header(yaml::Mapping& fields, const Overrides& overrides) {
+  Header header;
+  header.name = checked_name(fields.require("name"));
+  if (overrides.name) header.name = *overrides.name;
+  fields.maybe("source", [](const yaml::Node& n) { (void)read_text(n); });
+  header.batch = fields.require("batch").integer(1, kLargestBatch);
+  if (overrides.batch) header.batch = *overrides.batch;
+  header.sample = read_text(fields.require("sample"));
+  header.values = read_parameters(fields.optional("parameters"), overrides);
+  return header;
+}
+
+/// The tensors that the layers start from: `input: [3, 224, 224]` or `inputs: {tokens: [128], dense: [13]}`.
+/// A model given in numbers needs none.
+Scope read_inputs(yaml::Mapping& fields, const Values& values, Builder& builder) {
+  const Environment environment{nullptr, &values, std::nullopt};
+  Scope scope;
+  scope.model_values = &values;
+  scope.input = Tensor{{1}, {}, true};
+  const yaml::Node single = fields.optional("input");
+  const yaml::Node several = fields.optional("inputs");
+  if (single && several) several.fail("a model has either 'input' or 'inputs'");
+  if (single) scope.input.shape = evaluate_shape(single, environment);
+  if (!several) return scope;
+  const auto entries = several.entries();
+  if (several.is_mapping() && entries.empty()) several.fail("expected at least one input");
+  for (const auto& [name, shape] : entries) {
+    builder.count(shape);
+    const Tensor tensor{evaluate_shape(shape, environment), {}, true};
+    builder.define(shape, name, tensor);
+    if (name == entries.front().first) scope.input = tensor;
+  }
+  return scope;
+}
+
+void refuse_unused(const std::map<std::string, Block>& blocks) {
+  for (const auto& [name, block] : blocks) {
+    if (!block.used) block.node.fail(fmt::format("no layer uses block '{}'", name));
+  }
+}
+
+Model build(const yaml::Node& root, const yaml::Document& document, const Overrides& overrides) {
+  std::optional<yaml::Mapping> fields(root.mapping());
+  (void)fields->require("schema").choice({kSchema});
+  const Header header = read_header(*fields, overrides);
+  std::map<std::string, Block> blocks;
+  fields->maybe("blocks", [&](const yaml::Node& n) { blocks = read_blocks(n); });
+  const yaml::Node layers = fields->require("layers");
+  const auto statements = layers.items();
+  if (layers.is_sequence() && statements.empty()) layers.fail("expected at least one layer");
+  Builder builder(Model(header.name, header.batch, header.sample), document);
+  const Scope scope = read_inputs(*fields, header.values, builder);
+  fields.reset();
+  builder.check();
+  (void)Expander(builder, blocks).run(statements, scope);
+  refuse_unused(blocks);
+  if (builder.layer_count() == 0) layers.fail("the model expands to no layer at all");
+  return builder.finish();
+}
+
+/// `extends: resnet50` or a path relative to the extending file.
+std::string base_path(const yaml::Node& node, const yaml::Document& document) {
+  const std::string text = node.text();
+  document.finish();
+  try {
+    const std::string path = resolve_name(text, kZooRoom, ".yaml", "model");
+    const std::filesystem::path given(path);
+    if (given.is_absolute()) return path;
+    return (std::filesystem::path(document.file()).parent_path() / given).string();
+  } catch (const InputError& e) {
+    node.fail(e.diagnostics().front().message, e.diagnostics().front().help);
+    document.finish();
+    throw;
+  }
+}
+
+Model extend(const yaml::Node& root, const yaml::Document& document, const Overrides& overrides) {
+  Overrides merged = overrides;
+  yaml::Node base;
+  {
+    auto fields = root.mapping();
+    (void)fields.require("schema").choice({kSchema});
+    const std::string name = checked_name(fields.require("name"));
+    if (!merged.name) merged.name = name;
+    base = fields.require("extends");
+    fields.maybe("source", [](const yaml::Node& n) { (void)read_text(n); });
+    const yaml::Node batch = fields.optional("batch");
+    if (batch && !merged.batch) merged.batch = batch.integer(1, kLargestBatch);
+    // Settings given from further outside win, so an existing entry stays.
+    fields.maybe("set", [&](const yaml::Node& n) {
+      for (auto& [key, setting] : read_settings(n)) merged.settings.emplace(key, setting);
+    });
+  }
+  merged.asked_by.push_back(&document);
+  if (merged.asked_by.size() > kDeepestExtends)
+    base.fail(fmt::format("more than {} files extend one another; a file must not extend itself", kDeepestExtends));
+  return load_variant(base_path(base, document), merged);
+}
+
+}  // namespace
+
+std::map<std::string, Setting> read_settings(const yaml::Node& node) {
+  std::map<std::string, Setting> settings;
+  for (const auto& [name, value] : node.entries()) settings[name] = {value.integer(-kMaxElements, kMaxElements), value};
+  return settings;
+}
+
+Model read_model(const yaml::Document& document, const Overrides& overrides) {
+  const yaml::Node root = document.root();
+  const auto entries = root.entries();
+  document.finish();
+  const bool extends = std::any_of(entries.begin(), entries.end(), [](auto& e) { return e.first == "extends"; });
+  return extends ? extend(root, document, overrides) : build(root, document, overrides);
+}
+
+Model load_variant(const std::string& path, const Overrides& overrides) {
+  return read_model(yaml::Document::load(path), overrides);
+}
+
+}  // namespace detail
+
+Model load_model(const std::string& path) {
+  return detail::load_variant(path, {});
+}
+
+Model parse_model(const std::string& text, const std::string& name) {
+  return detail::read_model(yaml::Document::parse(text, name), {});
+}
+
+Model find_model(const std::string& name_or_path) {
+  return load_model(resolve_name(name_or_path, detail::kZooRoom, ".yaml", "model"));
+}
+
+std::vector<std::string> known_models() {
+  return list_files(data_folder(detail::kZooRoom), ".yaml");
+}
+
+}  // namespace simsync

@@ -1,0 +1,118 @@
+#include "models/roofline.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace simsync {
+namespace detail {
+namespace {
+
+/// How often a pass reads its input and writes (or reads) its output, and how many kernels it is.
+struct Traffic {
+  double input = 1.0;
+  double output = 1.0;
+  double weights = 0.0;
+  double kernels = 1.0;
+};
+
+struct Passes {
+  Traffic forward;
+  Traffic backward;
+};
+
+/// Derived from what each kernel must touch: x input, y output, dx and dy their gradients, w weights.
+Passes passes_of(LayerKind kind) {
+  switch (kind) {
+    // Forward x, w -> y. Backward dy, w -> dx and dy, x -> dw.
+    case LayerKind::Conv:
+    case LayerKind::Dense:
+    case LayerKind::Attention:
+    case LayerKind::Recurrent:
+      return {{1.0, 1.0, 1.0, 1.0}, {2.0, 2.0, 2.0, 2.0}};
+    // Statistics read x, the second pass reads it again; backward reads x and dy twice each and writes dx.
+    case LayerKind::Norm:
+      return {{2.0, 1.0, 1.0, 1.0}, {3.0, 2.0, 2.0, 1.0}};
+    // Backward reads dy and y (or a mask) and writes dx.
+    case LayerKind::Activation:
+      return {{1.0, 1.0, 0.0, 1.0}, {1.0, 2.0, 0.0, 1.0}};
+    // Forward reads the rows and writes them; a dense gradient is cleared, then rows are added to it.
+    case LayerKind::Embedding:
+      return {{1.0, 2.0, 0.0, 1.0}, {1.0, 3.0, 1.0, 2.0}};
+    // Logits to log-probabilities to the gradient of the logits.
+    case LayerKind::Loss:
+      return {{3.0, 1.0, 0.0, 2.0}, {2.0, 1.0, 0.0, 2.0}};
+    case LayerKind::Pool:
+    case LayerKind::Elementwise:
+      return {{1.0, 1.0, 0.0, 1.0}, {1.0, 1.0, 0.0, 1.0}};
+  }
+  return {};
+}
+
+bool is_product(LayerKind kind) {
+  return kind == LayerKind::Conv || kind == LayerKind::Dense || kind == LayerKind::Attention ||
+         kind == LayerKind::Recurrent;
+}
+
+/// Bytes of `variable` that one step touches.
+double touched_bytes(const Variable& variable, std::int64_t batch) {
+  const auto bytes = static_cast<double>(variable.bytes().count);
+  if (!variable.sparse || variable.shape.empty()) return bytes;
+  const auto rows = static_cast<double>(variable.shape.front());
+  return bytes * std::min(1.0, variable.lookups_per_sample * static_cast<double>(batch) / rows);
+}
+
+}  // namespace
+
+LayerTime estimate_layer(const Model& model, LayerId id, const Roofline& roofline, std::int64_t batch) {
+  const Layer& layer = model.layer(id);
+  const Passes passes = passes_of(layer.kind);
+  const auto samples = static_cast<double>(batch);
+  const double element_scale = roofline.element_bytes / 4.0;
+  const bool recurrent = layer.kind == LayerKind::Recurrent;
+  const double steps = recurrent ? std::max(layer.dense_rows, 1.0) : 1.0;
+  double weights = 0.0;
+  for (const VariableId v : layer.variables) weights += touched_bytes(model.variable(v), batch);
+  // A recurrent layer reads its weights again in every step.
+  weights *= element_scale * steps;
+
+  const FlopsPerSecond rate{roofline.peak.value() * roofline.compute_efficiency};
+  const BytesPerSecond memory{roofline.memory.value() * roofline.memory_efficiency};
+  const auto pass = [&](const Traffic& traffic, Flops per_sample) {
+    const Flops work = samples * per_sample;
+    const double kernels = traffic.kernels * steps;
+    const bool ramps = is_product(layer.kind) && work.value() > 0.0;
+    const Flops ramp = ramps ? kernels * roofline.half_efficiency : Flops{0.0};
+    const double activations =
+        element_scale * samples * (traffic.input * layer.input_bytes + traffic.output * layer.output_bytes);
+    const Seconds moved{(activations + traffic.weights * weights) / memory.value()};
+    return std::max((work + ramp) / rate, moved) + kernels * roofline.launch;
+  };
+  return {pass(passes.forward, layer.forward_flops), pass(passes.backward, layer.backward_flops)};
+}
+
+Seconds estimate_update(const Model& model, const Roofline& roofline, std::int64_t batch) {
+  constexpr double kPasses = 5.0;
+  double bytes = 0.0;
+  for (const Variable& variable : model.variables()) bytes += kPasses * touched_bytes(variable, batch);
+  const BytesPerSecond memory{roofline.memory.value() * roofline.memory_efficiency};
+  return Seconds{bytes / memory.value()} + static_cast<double>(model.variables().size()) * roofline.launch;
+}
+
+}  // namespace detail
+
+Profile estimate_profile(const Model& model, const Roofline& roofline, std::int64_t batch) {
+  SIMSYNC_ASSERT(batch >= 1);
+  Profile profile;
+  profile.model = model.name();
+  profile.batch = batch;
+  profile.source = ProfileSource::Roofline;
+  profile.provenance = "estimated from floating point operations and bytes";
+  profile.layers.reserve(model.layer_count());
+  for (LayerId id = 0; id < model.layer_count(); ++id)
+    profile.layers.push_back(detail::estimate_layer(model, id, roofline, batch));
+  profile.update = detail::estimate_update(model, roofline, batch);
+  return profile;
+}
+
+}  // namespace simsync

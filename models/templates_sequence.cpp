@@ -1,0 +1,158 @@
+// Attention and recurrence; tensors are [tokens, features].
+#include <fmt/format.h>
+
+#include "models/templates.hpp"
+
+namespace simsync::detail {
+namespace {
+
+const char* const kSequenceAxes = "[tokens, features]";
+
+/// Query, key and value: three inputs, or one whose features are cut into three.
+struct Operands {
+  std::vector<Tensor> tensors;
+  std::int64_t queries = 0;
+  std::int64_t keys = 0;
+  std::int64_t width = 0;
+};
+
+Operands read_operands(const Statement& s, const std::vector<Tensor>& inputs) {
+  for (const Tensor& tensor : inputs) s.expect_axes(tensor, 2, kSequenceAxes);
+  const Shape& first = inputs.front().shape;
+  if (inputs.size() == 1) {
+    if (first[1] % 3 != 0) s.refuse(fmt::format("{} features do not split into query, key and value", first[1]));
+    return {inputs, first[0], first[0], first[1] / 3};
+  }
+  if (inputs.size() != 3) s.refuse(fmt::format("'attention' reads 1 or 3 tensors, got {}", inputs.size()));
+  if (first[1] != inputs[1].shape[1] || inputs[1].shape != inputs[2].shape)
+    s.refuse(fmt::format("query {}, key {} and value {} do not fit together", text_of(first), text_of(inputs[1].shape),
+                         text_of(inputs[2].shape)));
+  return {inputs, first[0], inputs[1].shape[0], first[1]};
+}
+
+/// Scaled dot-product attention as the kernels of an unfused framework: NAME.scores, NAME.softmax, NAME.dropout
+/// and NAME.context, so that the traffic of the [heads, queries, keys] tensors is counted.
+Tensor attention(Statement& s) {
+  const auto inputs = s.inputs();
+  const std::string name = s.name();
+  const std::int64_t heads = s.integer("heads");
+  s.close();
+  const Operands operands = read_operands(s, inputs);
+  if (operands.width % heads != 0)
+    s.refuse(fmt::format("{} features do not split into {} heads", operands.width, heads));
+  const auto width = static_cast<double>(operands.width);
+  const Shape scores_shape{heads, operands.queries, operands.keys};
+  if (!elements_of(scores_shape)) s.refuse(fmt::format("the scores {} are too large", text_of(scores_shape)));
+  const double product = 2.0 * static_cast<double>(operands.queries) * static_cast<double>(operands.keys) * width;
+  const double elements = count_of(scores_shape);
+  const double key_bytes = 4.0 * static_cast<double>(operands.keys) * width;
+  const double query_bytes = 4.0 * static_cast<double>(operands.queries) * width;
+
+  LayerSpec scores{
+      name + ".scores", LayerKind::Attention, scores_shape, product, {}, 0.0, 2.0, query_bytes + key_bytes, {}};
+  const Tensor raw = s.emit(scores, operands.tensors);
+  // Scale, mask and softmax each read and write the scores: three passes of input instead of one.
+  LayerSpec softmax{
+      name + ".softmax", LayerKind::Activation, scores_shape, 7.0 * elements, {}, 0.0, 1.0, 12.0 * elements, {}};
+  const Tensor weights = s.emit(softmax, {raw});
+  LayerSpec dropout{name + ".dropout", LayerKind::Activation, scores_shape, 2.0 * elements, {}, 0.0, 1.0, {}, {}};
+  const Tensor kept = s.emit(dropout, {weights});
+  std::vector<Tensor> sources{kept, operands.tensors.back()};
+  LayerSpec context{name + ".context",
+                    LayerKind::Attention,
+                    {operands.queries, operands.width},
+                    product,
+                    {},
+                    0.0,
+                    2.0,
+                    4.0 * elements + key_bytes,
+                    {}};
+  return s.emit(context, sources);
+}
+
+/// Bahdanau attention of a decoder over an encoder: inputs query [Tq, H] and memory [Tm, H]; both are projected,
+/// added for every pair, squashed and dotted with a vector; the weights then average the memory.
+Tensor additive_attention(Statement& s) {
+  const auto inputs = s.inputs();
+  const std::string name = s.name();
+  s.close();
+  if (inputs.size() != 2) s.refuse(fmt::format("'additive_attention' reads 2 tensors, got {}", inputs.size()));
+  for (const Tensor& tensor : inputs) s.expect_axes(tensor, 2, kSequenceAxes);
+  const Shape& query = inputs[0].shape;
+  const Shape& memory = inputs[1].shape;
+  if (query[1] != memory[1])
+    s.refuse(fmt::format("query {} and memory {} differ in features", text_of(query), text_of(memory)));
+  const std::int64_t hidden = query[1];
+  const auto width = static_cast<double>(hidden);
+  const double pairs = static_cast<double>(query[0]) * static_cast<double>(memory[0]) * width;
+  const double projections = 2.0 * width * (count_of(query) + count_of(memory));
+  LayerSpec spec{.name = name, .kind = LayerKind::Attention, .output = query};
+  // Per pair and feature: add, tanh (4), dot (2), average (2).
+  spec.forward_flops = projections + 9.0 * pairs;
+  // The [Tq, Tm, H] sum is written and read once by tanh and once by the dot product.
+  spec.input_bytes = 4.0 * (count_of(query) + 2.0 * count_of(memory) + 4.0 * pairs);
+  spec.variables = {
+      {"linear_att", {hidden}}, {"linear_q.weight", {hidden, hidden}}, {"linear_k.weight", {hidden, hidden}}};
+  return s.emit(spec, inputs);
+}
+
+struct LstmFields {
+  std::int64_t hidden = 0;
+  std::int64_t projection = 0;  ///< 0: none
+  bool bidirectional = false;
+  bool tensorflow = false;
+};
+
+/// PyTorch keeps two matrices and two biases per direction, TensorFlow's LSTMCell one of each.
+void add_lstm_variables(LayerSpec& spec, const LstmFields& f, std::int64_t features, const std::string& suffix) {
+  const std::int64_t gates = 4 * f.hidden;
+  const std::int64_t recurrent = f.projection > 0 ? f.projection : f.hidden;
+  if (f.tensorflow) {
+    spec.variables.push_back({"kernel" + suffix, {features + recurrent, gates}});
+    spec.variables.push_back({"bias" + suffix, {gates}});
+    if (f.projection > 0) spec.variables.push_back({"projection" + suffix, {f.hidden, f.projection}});
+    return;
+  }
+  spec.variables.push_back({"weight_ih_l0" + suffix, {gates, features}});
+  spec.variables.push_back({"weight_hh_l0" + suffix, {gates, recurrent}});
+  spec.variables.push_back({"bias_ih_l0" + suffix, {gates}});
+  spec.variables.push_back({"bias_hh_l0" + suffix, {gates}});
+  if (f.projection > 0) spec.variables.push_back({"weight_hr_l0" + suffix, {f.projection, f.hidden}});
+}
+
+Tensor lstm(Statement& s) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+  const Tensor in = s.input();
+  s.expect_axes(in, 2, kSequenceAxes);
+  LstmFields f;
+  const std::string name = s.name();
+  f.hidden = s.integer("hidden", 1, kLargest);
+  f.projection = s.integer_or("projection", 0, 0, kLargest);
+  f.bidirectional = s.flag_or("bidirectional", false);
+  if (const yaml::Node style = s.field("style")) f.tensorflow = style.choice({"pytorch", "tensorflow"}) == 1;
+  s.close();
+  const std::int64_t output = f.projection > 0 ? f.projection : f.hidden;
+  const auto directions = f.bidirectional ? 2 : 1;
+  const auto tokens = static_cast<double>(in.shape[0]);
+  const auto hidden = static_cast<double>(f.hidden);
+  const double gates = 2.0 * 4.0 * hidden * static_cast<double>(in.shape[1] + output);
+  const double projection = 2.0 * hidden * static_cast<double>(f.projection);
+  // Per unit and step: three sigmoids, two tanh (4 each), three products and a sum.
+  const double elementwise = 24.0 * hidden;
+  LayerSpec spec{.name = name, .kind = LayerKind::Recurrent, .output = {in.shape[0], output * directions}};
+  spec.forward_flops = directions * tokens * (gates + projection + elementwise);
+  spec.dense_rows = tokens;
+  add_lstm_variables(spec, f, in.shape[1], "");
+  if (f.bidirectional) add_lstm_variables(spec, f, in.shape[1], "_reverse");
+  return s.emit(spec, {in});
+}
+
+}  // namespace
+
+const std::vector<NamedTemplate>& sequence_templates() {
+  static const std::vector<NamedTemplate> kTemplates{
+      {"attention", attention}, {"additive_attention", additive_attention}, {"lstm", lstm}};
+  return kTemplates;
+}
+
+}  // namespace simsync::detail

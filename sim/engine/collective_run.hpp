@@ -1,0 +1,53 @@
+// A collective made ready for one network: hops with their ways, start-up times and waits. Private to sim/engine.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "base/units.hpp"
+#include "platforms/topology.hpp"
+#include "sim/engine/folding.hpp"
+#include "sim/plan/collectives.hpp"
+
+namespace simsync::detail {
+
+/// One hop over simulated links. Amounts are per byte of payload.
+struct RoutedHop {
+  int path = -1;            ///< FlowNetwork path; -1: both ends share a memory
+  Seconds alpha;            ///< latency and fixed costs of one message
+  double half = 0.0;        ///< bytes by which every message is dearer (LinkClass::half_size)
+  BytesPerSecond cap;       ///< all streams together
+  BytesPerSecond nominal;   ///< rate without contention
+  double bytes = 0.0;       ///< over all rounds
+  int rounds = 1;
+  int pipeline = 0;
+  int lag = 0;
+  std::vector<int> needs;
+  std::vector<int> after;
+  std::vector<int> unblocks;       ///< hops that need this one
+  std::vector<int> unblocks_after; ///< hops whose stage waits for this one
+  bool inter = false;
+};
+
+/// A schedule over the simulated nodes, shared by all collectives of the same algorithm.
+struct RoutedSchedule {
+  std::vector<RoutedHop> hops;
+  std::vector<Pipeline> pipelines;
+  std::vector<std::vector<int>> members;  ///< hops by pipeline
+
+  /// Start-up of a pipeline in `fluid`: what the rounds take beyond the bandwidth term of the slowest hop.
+  [[nodiscard]] Seconds start_up(int pipeline, double payload) const;
+};
+
+/// What routing needs to know.
+struct RouteContext {
+  const Plan& plan;
+  const Cluster& cluster;
+  const Topology& topology;
+  const Folding& folding;
+  std::function<int(const std::vector<LinkId>&)> path_of;  ///< numbers a way in the FlowNetwork
+};
+
+/// The group is the job, or node number `node` of the plan when that is not -1.
+RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks, int node);
+
+}  // namespace simsync::detail

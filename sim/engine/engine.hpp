@@ -1,0 +1,67 @@
+// Turns a plan into a predicted timeline.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "platforms/cluster.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace simsync {
+
+/// How finely a collective is simulated; sim/README.md says when each is exact.
+enum class Fidelity {
+  Auto,    ///< the cheapest that is exact for the plan
+  Steps,   ///< every chunk of every round is a flow
+  Fluid,   ///< one flow per hop with the algorithm's total bytes, after its start-up time
+  Folded,  ///< interchangeable nodes are represented by one of them
+};
+const char* name_of(Fidelity fidelity);
+
+struct ReplayOptions {
+  Fidelity fidelity = Fidelity::Auto;
+  int max_iterations = 12;     ///< at least 2
+  double convergence = 1e-3;   ///< consecutive steps differ by less: steady state
+  bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
+};
+
+/// One instance of an op in one iteration.
+struct Span {
+  OpId op = 0;
+  int cell = 0;        ///< among the cells that were simulated
+  int iteration = 0;
+  Seconds ready;       ///< predecessors complete
+  Seconds start;       ///< resource free
+  Seconds end;
+  std::int32_t cause = -1;  ///< index of the span whose end made this one ready or free, -1: none
+};
+
+/// Traffic of one link over the recorded time.
+struct LinkUse {
+  std::string name;
+  double bytes = 0.0;
+  double utilization = 0.0;  ///< bytes over bandwidth x recorded time
+};
+
+struct Prediction {
+  Seconds step;                 ///< steady state
+  std::vector<Seconds> steps;   ///< of each simulated iteration, the first from a cold start
+  bool steady = false;          ///< consecutive steps agree within `convergence`
+  Seconds compute;              ///< slowest device: its compute ops without any waiting
+  Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
+  int simulated_ranks = 0;
+  std::int64_t flows = 0;
+  // Only when recorded:
+  std::vector<Span> spans;      ///< in order of completion
+  std::vector<Place> ranks;     ///< simulated ranks: cell of a Rank op -> place
+  std::vector<int> nodes;       ///< simulated nodes: cell of a Node op -> node
+  std::vector<Seconds> iteration_end;
+  std::vector<LinkUse> links;   ///< those that carried anything, busiest first
+};
+
+/// Replays iterations of `plan` on `cluster` until the step is steady. Both are only read; neither is kept.
+/// Deterministic. Cost: O(ops x simulated cells) memory, O(flows x flows in flight) time.
+/// @throws PlanError when the plan does not fit the cluster, or `folded` was asked for and is not exact.
+Prediction replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
+
+}  // namespace simsync

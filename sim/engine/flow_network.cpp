@@ -1,0 +1,234 @@
+#include "sim/engine/flow_network.hpp"
+
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
+#include <xbt/log.h>
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace simsync {
+namespace s4u = simgrid::s4u;
+
+namespace {
+
+/// Every setting that differs from SimGrid's defaults, with its reason.
+constexpr std::array kSettings{
+    "network/model:CM02",         // no LV08 factors: bandwidth and latency come from the Calibration
+    "network/crosstraffic:0",     // acknowledgements are part of a link's measured efficiency
+    "network/TCP-gamma:0",        // no window/latency cap: per-flow caps are explicit
+    "network/optim:Lazy",         // only flows whose share changed are touched
+    "surf/precision:1e-10",       // dates closer than this fall together; a message may last less than a microsecond
+    "maxmin/precision:1e-9",      // shares of fast and slow links in one problem
+};
+constexpr std::array kQuiet{"surf_maxmin.thresh:critical", "xbt_cfg.thresh:warning"};
+
+struct Flow {
+  s4u::CommPtr comm;
+  FlowNetwork::Token token = 0;
+  std::size_t slot = 0;  ///< its own place in the pool
+};
+
+}  // namespace
+
+struct FlowNetwork::State {
+  struct Page {
+    s4u::NetZone* zone = nullptr;
+    s4u::Host* sink = nullptr;
+  };
+  struct PathHost {
+    s4u::Host* host = nullptr;
+    std::size_t page = 0;
+  };
+  struct PendingFlow {
+    int path;
+    double bytes;
+    double cap;
+    Token token;
+  };
+  struct Delay {
+    double date = -1.0;
+    std::vector<Token> tokens;
+  };
+
+  std::unique_ptr<s4u::Engine> engine;
+  std::vector<Page> pages;
+  std::vector<PathHost> hosts;
+  std::vector<s4u::Link*> links;
+  std::size_t hosts_used = 0;
+  std::size_t links_used = 0;
+  double origin = 0.0;
+  std::int64_t started = 0;
+  Handler handler;
+
+  std::vector<std::unique_ptr<Flow>> flows;
+  std::vector<std::size_t> free_flows;
+  std::vector<s4u::CommPtr> ended;
+  std::vector<PendingFlow> pending;
+  bool flush_armed = false;
+  std::shared_ptr<Delay> last_delay;
+
+  void add_page();
+  void flush();
+  void launch(const PendingFlow& flow);
+};
+
+FlowNetwork& FlowNetwork::instance() {
+  static FlowNetwork network;
+  return network;
+}
+
+FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
+  std::vector<std::string> arguments{"simsync"};
+  for (const char* setting : kSettings) arguments.push_back(std::string("--cfg=") + setting);
+  for (const char* setting : kQuiet) arguments.push_back(std::string("--log=") + setting);
+  std::vector<char*> argv;
+  for (auto& a : arguments) argv.push_back(a.data());
+  // SimGrid announces every changed setting on stderr before its own log filter is read.
+  xbt_log_control_set("xbt_cfg.thresh:warning");
+  int argc = static_cast<int>(argv.size());
+  state_->engine = std::make_unique<s4u::Engine>(&argc, argv.data());
+  State* state = state_.get();
+  s4u::Activity::on_completion_cb([state](const s4u::Activity& activity) {
+    auto* flow = activity.get_data<Flow>();
+    if (flow == nullptr) return;
+    const Token token = flow->token;
+    state->ended.push_back(std::move(flow->comm));  // SimGrid still looks at it when this callback has returned
+    state->free_flows.push_back(flow->slot);
+    state->handler(token);
+  });
+  state_->add_page();
+}
+
+FlowNetwork::~FlowNetwork() = default;
+
+void FlowNetwork::State::add_page() {
+  constexpr int kHostsPerPage = 2048;
+  const std::string name = "page" + std::to_string(pages.size());
+  auto* zone = s4u::create_star_zone(name);
+  if (!pages.empty()) {
+    // Only the first zone is the root; a later one takes over its models and lives beside it.
+    auto* from = pages.front().zone->get_impl();
+    auto* to = zone->get_impl();
+    to->set_network_model(from->get_network_model());
+    to->set_cpu_pm_model(from->get_cpu_pm_model());
+    to->set_disk_model(from->get_disk_model());
+    to->set_host_model(from->get_host_model());
+  }
+  Page page{zone, zone->create_host(name + "-sink", 1.0)};
+  zone->add_route(nullptr, page.sink->get_netpoint(), nullptr, nullptr, std::vector<s4u::LinkInRoute>{}, false);
+  for (int i = 0; i < kHostsPerPage; ++i) {
+    const std::string number = name + "-" + std::to_string(i);
+    hosts.push_back({zone->create_host(number, 1.0), pages.size()});
+    auto* link = zone->create_link(number + "-link", 1.0);
+    link->set_latency(0.0);
+    link->seal();
+    links.push_back(link);
+  }
+  zone->seal();
+  pages.push_back(page);
+}
+
+void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
+  State& s = *state_;
+  SIMSYNC_ASSERT(s.pending.empty());
+  s.hosts_used = 0;
+  s.links_used = 0;
+  s.started = 0;
+  s.origin = s4u::Engine::get_clock();
+  for (const BytesPerSecond bandwidth : bandwidths) add_link(bandwidth);
+}
+
+int FlowNetwork::add_link(BytesPerSecond bandwidth) {
+  State& s = *state_;
+  SIMSYNC_ASSERT(bandwidth.value() > 0.0);
+  if (s.links_used == s.links.size()) s.add_page();
+  s.links[s.links_used]->set_bandwidth(bandwidth.value());
+  return static_cast<int>(s.links_used++);
+}
+
+int FlowNetwork::add_path(const std::vector<int>& links) {
+  State& s = *state_;
+  SIMSYNC_ASSERT(!links.empty());
+  if (s.hosts_used == s.hosts.size()) s.add_page();
+  const State::PathHost& path = s.hosts[s.hosts_used];
+  std::vector<s4u::LinkInRoute> route;
+  route.reserve(links.size());
+  for (const int id : links) route.emplace_back(s.links.at(static_cast<std::size_t>(id)));
+  s.pages[path.page].zone->add_route(path.host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
+  return static_cast<int>(s.hosts_used++);
+}
+
+void FlowNetwork::start_flow(int path, double bytes, BytesPerSecond cap, Token token) {
+  constexpr double kHalfByte = 0.5;
+  State& s = *state_;
+  ++s.started;
+  if (bytes < kHalfByte) return after(Seconds{0.0}, token);
+  // Starts of one instant are collected: SimGrid 3.32 walks the list of all flows in flight at each completion,
+  // and the list is shorter when the flows that end together are gone before their successors arrive.
+  s.pending.push_back({path, bytes, cap.value(), token});
+  if (s.flush_armed) return;
+  s.flush_armed = true;
+  simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock(), [state = state_.get()] { state->flush(); });
+}
+
+void FlowNetwork::State::flush() {
+  flush_armed = false;
+  ended.clear();
+  const std::vector<PendingFlow> now = std::move(pending);
+  pending.clear();
+  for (const PendingFlow& flow : now) launch(flow);
+}
+
+void FlowNetwork::State::launch(const PendingFlow& wanted) {
+  if (free_flows.empty()) {
+    free_flows.push_back(flows.size());
+    flows.push_back(std::make_unique<Flow>());
+    flows.back()->slot = flows.size() - 1;
+  }
+  Flow& flow = *flows[free_flows.back()];
+  free_flows.pop_back();
+  flow.token = wanted.token;
+  const PathHost& path = hosts[static_cast<std::size_t>(wanted.path)];
+  flow.comm = s4u::Comm::sendto_init();
+  flow.comm->set_data(&flow);
+  flow.comm->set_payload_size(static_cast<std::uint64_t>(std::llround(wanted.bytes)));
+  if (std::isfinite(wanted.cap)) flow.comm->set_rate(wanted.cap);
+  flow.comm->set_source(path.host);
+  flow.comm->set_destination(pages[path.page].sink);  // the last setter starts it
+}
+
+void FlowNetwork::after(Seconds delay, Token token) {
+  State& s = *state_;
+  const double date = s4u::Engine::get_clock() + std::max(0.0, delay.value());
+  // Delays that end at the very same instant share one timer.
+  if (s.last_delay && s.last_delay->date == date) {
+    s.last_delay->tokens.push_back(token);
+    return;
+  }
+  auto shared = std::make_shared<State::Delay>(State::Delay{date, {token}});
+  s.last_delay = shared;
+  simgrid::kernel::timer::Timer::set(date, [state = state_.get(), shared] {
+    shared->date = -1.0;  // closed: a later delay of zero must get a timer of its own
+    for (const Token t : shared->tokens) state->handler(t);
+  });
+}
+
+void FlowNetwork::run(Handler handler) {
+  state_->handler = std::move(handler);
+  state_->engine->run();
+  state_->handler = nullptr;
+  state_->last_delay.reset();
+  state_->ended.clear();
+}
+
+Seconds FlowNetwork::now() const { return Seconds{s4u::Engine::get_clock() - state_->origin}; }
+
+std::int64_t FlowNetwork::flows_started() const { return state_->started; }
+
+}  // namespace simsync

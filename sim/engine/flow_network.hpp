@@ -1,0 +1,52 @@
+// The one place that knows SimGrid: links, flows that share them max-min fairly, and a clock.
+//
+// SimGrid allows one engine per process and no new hosts once it has run. So this class keeps a pool of links and
+// of "path" hosts in star zones (a new page of them whenever the pool runs short) and gives every problem its
+// own routes: a path host's way up is the list of links to cross, every flow ends at the page's sink, whose way
+// down is empty. Latency is a delay before the flow, not a property of SimGrid's links.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace simsync {
+
+/// Simulated network and clock. Not thread-safe; there is one in a process.
+class FlowNetwork {
+public:
+  using Token = std::uint64_t;
+  using Handler = std::function<void(Token)>;
+
+  /// The network of this process.
+  static FlowNetwork& instance();
+  ~FlowNetwork();
+  FlowNetwork(const FlowNetwork&) = delete;
+  FlowNetwork& operator=(const FlowNetwork&) = delete;
+
+  /// Forgets the last problem: the clock reads zero, no path is defined. Links are numbered as in `bandwidths`.
+  void begin(const std::vector<BytesPerSecond>& bandwidths);
+  /// A further link, numbered after the last one.
+  int add_link(BytesPerSecond bandwidth);
+  /// A way across `links`, which must not be empty. Returns its number.
+  int add_path(const std::vector<int>& links);
+  /// Starts moving `bytes` along a path at no more than `cap` (infinite: no limit); `token` is handed to the handler
+  /// when the last byte has arrived. Less than half a byte arrives at once.
+  void start_flow(int path, double bytes, BytesPerSecond cap, Token token);
+  /// Hands `token` to the handler after `delay`.
+  void after(Seconds delay, Token token);
+  /// Runs until nothing is left to happen. The handler may start flows and delays.
+  void run(Handler handler);
+  /// Simulated time since `begin`.
+  [[nodiscard]] Seconds now() const;
+  [[nodiscard]] std::int64_t flows_started() const;
+
+private:
+  FlowNetwork();
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace simsync

@@ -1,0 +1,26 @@
+// Which nodes have to be simulated. Private to sim/engine.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "platforms/cluster.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace simsync::detail {
+
+/// Nodes to simulate, as positions in Plan::nodes, ascending. All of them unless folded.
+struct Folding {
+  Fidelity fidelity = Fidelity::Fluid;
+  std::vector<int> cells;
+  [[nodiscard]] bool folded() const { return fidelity == Fidelity::Folded; }
+};
+
+/// Nodes are interchangeable when they have the same hardware, the same number of ranks and the same speed, and when
+/// every transfer of the plan stays inside a node or is part of a collective over the whole job. One of each class
+/// is simulated; what leaves it comes back into it, because the node before it does as it does. That needs every
+/// node to have the same network (compute speeds may differ) and no shared uplink above the nodes.
+/// @throws PlanError when `asked` is Folded and that does not hold.
+Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked);
+
+}  // namespace simsync::detail

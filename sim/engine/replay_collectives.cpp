@@ -1,0 +1,134 @@
+// Collectives of a replay, in whichever fidelity was chosen.
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "sim/engine/replay.hpp"
+
+namespace simsync::detail {
+
+const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
+  const bool pipelined = op.algorithm == CollectiveAlgorithm::DoubleBinaryTree || op.algorithm == CollectiveAlgorithm::BroadcastReduce;
+  const int chunks = pipelined ? tree_chunks(op.bytes) : 1;
+  const int node = op.scope == Scope::Node ? folding_.cells[static_cast<std::size_t>(cell)] : -1;
+  auto& slot = schedules_[{op.primitive, op.algorithm, chunks, node}];
+  if (slot) return *slot;
+  const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links) { return path_along(links); }};
+  slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks, node));
+  return *slot;
+}
+
+void Replay::start_collective(const Instance& instance) {
+  const Op& op = op_of(instance);
+  const RoutedSchedule& schedule = schedule_for(op, instance.cell);
+  if (free_active_.empty()) {
+    free_active_.push_back(static_cast<int>(active_.size()));
+    active_.push_back(std::make_unique<ActiveCollective>());
+  }
+  const int run = free_active_.back();
+  free_active_.pop_back();
+  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  collective.instance = instance;
+  collective.schedule = &schedule;
+  collective.payload = op.bytes;
+  collective.left = static_cast<int>(schedule.hops.size());
+  collective.sent.assign(schedule.hops.size(), 0);
+  collective.arrived.assign(schedule.hops.size(), 0);
+  collective.busy.assign(schedule.hops.size(), 0);
+  collective.blocked.resize(schedule.hops.size());
+  for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop) collective.blocked[hop] = static_cast<std::int32_t>(schedule.hops[hop].after.size());
+  occupy_devices(instance, +1);
+  network_.after(op.duration, token({.event = Event::CollectiveSetupEnds, .instance = instance, .run = run}));
+}
+
+void Replay::occupy_devices(const Instance& instance, int change) {
+  if (cluster_.collective.interference <= 0.0) return;
+  const auto [begin, end] = related(op_of(instance).scope, instance.cell, Scope::Rank);
+  for (int rank = begin; rank < end; ++rank) collective_on_device(rank, change);
+}
+
+void Replay::open_collective(int run) {
+  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const RoutedSchedule& schedule = *collective.schedule;
+  if (collective.left == 0) return close_collective(run);
+  if (folding_.fidelity == Fidelity::Steps) {
+    for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop) try_message(run, static_cast<int>(hop));
+    return;
+  }
+  for (std::size_t line = 0; line < schedule.pipelines.size(); ++line) {
+    const auto& members = schedule.members[line];
+    if (members.empty() || collective.blocked[static_cast<std::size_t>(members.front())] > 0) continue;
+    network_.after(schedule.start_up(static_cast<int>(line), collective.payload),
+                   token({.event = Event::PipelineStarts, .run = run, .hop = static_cast<int>(line)}));
+  }
+}
+
+void Replay::start_hop(int run, int id) {
+  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const auto i = static_cast<std::size_t>(id);
+  const RoutedHop& hop = collective.schedule->hops[i];
+  if (collective.blocked[i] > 0 || collective.sent[i] > 0) return;
+  collective.sent[i] = hop.rounds;
+  const FlowNetwork::Token done = token({.event = Event::MessageArrives, .run = run, .hop = id});
+  if (hop.path < 0) return network_.after(Seconds{0.0}, done);
+  network_.start_flow(hop.path, hop.bytes * collective.payload + hop.rounds * hop.half, hop.cap, done);
+}
+
+void Replay::try_message(int run, int id) {
+  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const auto i = static_cast<std::size_t>(id);
+  const RoutedHop& hop = collective.schedule->hops[i];
+  const std::int32_t round = collective.sent[i];
+  if (collective.busy[i] != 0 || round >= hop.rounds || collective.blocked[i] > 0) return;
+  for (const int need : hop.needs)
+    if (collective.arrived[static_cast<std::size_t>(need)] < round + 1 - hop.lag) return;
+  collective.busy[i] = 1;
+  const FlowNetwork::Token sent = token({.event = Event::MessageSent, .run = run, .hop = id});
+  if (hop.path < 0) return network_.after(Seconds{0.0}, sent);
+  network_.start_flow(hop.path, hop.bytes * collective.payload / hop.rounds + hop.half, hop.cap, sent);
+}
+
+void Replay::message_sent(int run, int id) {
+  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const auto i = static_cast<std::size_t>(id);
+  collective.busy[i] = 0;
+  ++collective.sent[i];
+  // The link is free for the next message while this one is still under way.
+  network_.after(collective.schedule->hops[i].alpha, token({.event = Event::MessageArrives, .run = run, .hop = id}));
+  try_message(run, id);
+}
+
+void Replay::message_arrived(int run, int id) {
+  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const auto i = static_cast<std::size_t>(id);
+  const RoutedHop& hop = collective.schedule->hops[i];
+  if (folding_.fidelity != Fidelity::Steps) return hop_ended(run, id);
+  ++collective.arrived[i];
+  for (const int next : hop.unblocks) try_message(run, next);
+  if (collective.arrived[i] == hop.rounds) hop_ended(run, id);
+}
+
+void Replay::hop_ended(int run, int id) {
+  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const RoutedSchedule& schedule = *collective.schedule;
+  const RoutedHop& hop = schedule.hops[static_cast<std::size_t>(id)];
+  if (hop.path >= 0) note_traffic(path_links_[static_cast<std::size_t>(hop.path)], hop.bytes * collective.payload + hop.rounds * hop.half);
+  for (const int next : hop.unblocks_after) {
+    if (--collective.blocked[static_cast<std::size_t>(next)] > 0) continue;
+    if (folding_.fidelity == Fidelity::Steps) {
+      try_message(run, next);
+      continue;
+    }
+    const int line = schedule.hops[static_cast<std::size_t>(next)].pipeline;
+    network_.after(schedule.start_up(line, collective.payload), token({.event = Event::HopStarts, .run = run, .hop = next}));
+  }
+  if (--collective.left == 0) close_collective(run);
+}
+
+void Replay::close_collective(int run) {
+  const Instance instance = active_[static_cast<std::size_t>(run)]->instance;
+  free_active_.push_back(run);
+  occupy_devices(instance, -1);
+  complete(instance);
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,83 @@
+// Collective algorithms as hops: who sends how much to whom, in how many rounds, waiting for what.
+//
+// P is the number of ranks, S the payload in bytes, N the number of nodes, g = P/N the ranks per node.
+//
+//   algorithm             rounds of latency      bytes sent by the busiest rank      busiest NIC, each way
+//   ring                  2(P-1)                 2 S (P-1)/P                         2 S (P-1)/P
+//   double binary tree    2 depth + chunks - 1   up to 2 S                           up to 2 S
+//   halving-doubling      2 log2 P               2 S (P-1)/P                         2 g S (P-1)/P at most
+//   hierarchical          2(g-1) + 2(N-1)        2 S (g-1)/g + 2 S (N-1)/(N g)       2 S (N-1)/N
+//   broadcast + reduce    2 (P-1) + chunks       S (root: sends S, receives S)       S
+//
+// Ring reduce-scatter and all-gather are half a ring all-reduce. All-gather here means that every rank
+// contributes S bytes and receives the other P-1 contributions (sufficient factors).
+#pragma once
+#include <vector>
+
+#include "strategies/strategy.hpp"
+
+namespace simsync {
+
+enum class CollectivePrimitive : std::uint8_t { AllReduce, ReduceScatter, AllGather };
+const char* name_of(CollectiveAlgorithm algorithm);
+
+/// The group as a collective sees it: ranks node by node.
+struct GroupShape {
+  std::vector<int> node_begin;  ///< index of each node's first rank in the group, and one past the last
+  int channels = 1;             ///< rings that run side by side, each entering and leaving a node at another GPU
+
+  [[nodiscard]] int ranks() const { return node_begin.back(); }
+  [[nodiscard]] int nodes() const { return static_cast<int>(node_begin.size()) - 1; }
+  [[nodiscard]] int node_of(int rank) const;
+};
+
+/// One neighbour relation of an algorithm. Its bytes travel in `rounds` equal messages.
+struct Hop {
+  int from = 0;   ///< rank in the group
+  int to = 0;
+  double bytes = 0.0;   ///< over all rounds, as a share of the payload
+  int rounds = 1;
+  int pipeline = 0;     ///< hops of one pipeline pass messages on to each other
+  /// Message r waits for message r - lag of these hops, which arrive at `from`: lag 1 on a ring, 0 on a tree.
+  std::vector<int> needs;
+  int lag = 0;
+  /// Hops of an earlier stage that must have ended: what `from` has sent and received there.
+  std::vector<int> after;
+};
+
+/// Hops that run as one stream of messages.
+struct Pipeline {
+  bool ring = false;    ///< messages go round, so every round pays the latency; else they flow through
+  int fill_intra = 0;   ///< through-flow: hops inside nodes and ...
+  int fill_inter = 0;   ///< ... between nodes that a message passes one after another
+};
+
+struct CollectiveSchedule {
+  std::vector<Hop> hops;
+  std::vector<Pipeline> pipelines;
+};
+
+/// Hops of `primitive` by `algorithm` over the group. `chunks` is the number of messages that trees and chains cut
+/// the payload into. When `only_node` is not -1, only hops that leave that node are made, as many and as large as
+/// those of the busiest node: what a representative of alike nodes does. Auto is not allowed here.
+CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
+                               int chunks, int only_node = -1);
+
+/// Messages per tree edge for a payload: pieces of about 512 KiB, at least 1 and at most 64.
+int tree_chunks(double bytes);
+
+/// Closed form of the time without contention, every intra-node hop (alpha_intra, rate_intra) and every
+/// inter-node hop (alpha_inter, rate_inter) alike. Used to choose between algorithms and by MG-WFBP.
+struct LinkRates {
+  Seconds alpha_intra;
+  BytesPerSecond rate_intra{1e12};
+  Seconds alpha_inter;
+  BytesPerSecond rate_inter{1e12};
+};
+Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group, double bytes,
+                        const LinkRates& rates);
+
+/// Auto resolved as NCCL's tuner does: the faster of ring and double binary tree; ring inside one node.
+CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes, const LinkRates& rates);
+
+}  // namespace simsync

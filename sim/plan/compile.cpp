@@ -1,0 +1,279 @@
+#include "sim/plan/compile.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/error.hpp"
+#include "platforms/topology.hpp"
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync {
+namespace detail {
+
+OpId PlanWriter::add(Op op) {
+  plan.ops.push_back(std::move(op));
+  return static_cast<OpId>(plan.ops.size()) - 1;
+}
+
+QueueId PlanWriter::add_queue(Queue queue) {
+  plan.queues.push_back(std::move(queue));
+  return static_cast<QueueId>(plan.queues.size()) - 1;
+}
+
+OpId PlanWriter::gradient_ready(LayerId layer) const {
+  return strategy.graph.overlap == Overlap::WaitFree ? backward[layer] : backward.front();
+}
+
+std::string PlanWriter::label(VariableId variable, std::size_t shard, std::size_t shards) const {
+  const std::string& name = model.variable(variable).name;
+  return shards > 1 ? name + "[" + std::to_string(shard) + "]" : name;
+}
+
+const DeviceClass& PlanWriter::device() const {
+  return cluster.devices.at(cluster.group_of(plan.ranks.front().node).device);
+}
+
+double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch) {
+  const double share = static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
+  if (travels_sparse(variable, how)) {
+    // Rows touched by the batch, counted with repetition, each with its 64-bit index.
+    const double rows = variable.lookups_per_sample * static_cast<double>(batch) * share;
+    const double width = static_cast<double>(variable.elements()) / static_cast<double>(std::max<std::int64_t>(1, variable.shape.front()));
+    constexpr double kIndexBytes = 8.0;
+    return rows * (width * static_cast<double>(size_of(variable.dtype)) + kIndexBytes);
+  }
+  const auto full = static_cast<double>(elements * size_of(variable.dtype));
+  switch (how.compressor) {
+    case Compressor::None:
+    case Compressor::Cast32: return full;
+    case Compressor::Fp16: return std::min(full, 2.0 * static_cast<double>(elements));
+    case Compressor::PowerSgd: {
+      if (variable.shape.size() < 2) return full;
+      const auto rows = static_cast<double>(variable.shape.front());
+      const double columns = static_cast<double>(variable.elements()) / rows;
+      return std::min(full, (rows * share + columns) * how.powersgd_rank * static_cast<double>(size_of(variable.dtype)));
+    }
+  }
+  return full;
+}
+
+Seconds compression_time(const VariableStrategy& how, double bytes, const DeviceClass& device) {
+  if (how.compressor == Compressor::None) return Seconds{0.0};
+  return Seconds{4.0 * bytes / device.memory_bandwidth.value()};
+}
+
+void write_compute(PlanWriter& writer) {
+  const std::size_t layers = writer.model.layer_count();
+  const auto compute = [&](LayerId layer, Phase phase, Seconds duration, OpId previous) {
+    Op op;
+    op.kind = OpKind::Compute;
+    op.scope = Scope::Rank;
+    op.queue = writer.compute;
+    op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
+    op.duration = duration;
+    op.parts = {{static_cast<std::int32_t>(layer), phase, duration}};
+    if (previous >= 0) op.after.push_back({previous, 0});
+    return writer.add(std::move(op));
+  };
+  writer.forward.resize(layers);
+  writer.backward.resize(layers);
+  writer.gates.resize(layers);
+  OpId previous = -1;
+  for (LayerId layer = 0; layer < layers; ++layer)
+    previous = writer.forward[layer] = compute(layer, Phase::Forward, writer.profile.layers[layer].forward, previous);
+  for (LayerId layer = layers; layer-- > 0;)
+    previous = writer.backward[layer] = compute(layer, Phase::Backward, writer.profile.layers[layer].backward, previous);
+}
+
+void write_updates(PlanWriter& writer) {
+  const bool at_once = writer.strategy.graph.gate == Gate::All;
+  double all_bytes = 0.0;
+  for (const auto& variable : writer.model.variables()) all_bytes += static_cast<double>(variable.bytes().count);
+  const auto update = [&](const std::vector<OpId>& after, double bytes, std::int32_t layer, std::string label) {
+    Op op;
+    op.kind = OpKind::Compute;
+    op.scope = Scope::Rank;
+    op.queue = writer.compute;
+    op.reason = {Phase::Update, layer, std::move(label)};
+    op.duration = all_bytes > 0.0 ? bytes / all_bytes * writer.profile.update : Seconds{0.0};
+    op.parts = {{layer, Phase::Update, op.duration}};
+    for (const OpId id : after) op.after.push_back({id, 0});
+    return writer.add(std::move(op));
+  };
+  std::vector<std::vector<OpId>> after_by_layer(writer.model.layer_count());
+  std::vector<double> bytes_by_layer(writer.model.layer_count(), 0.0);
+  std::set<VariableId> updated;
+  for (const auto& [variable, op] : writer.to_update) {
+    const LayerId layer = writer.model.variable(variable).layer;
+    after_by_layer[layer].push_back(op);
+    if (updated.insert(variable).second) bytes_by_layer[layer] += static_cast<double>(writer.model.variable(variable).bytes().count);
+  }
+  std::vector<OpId> all;
+  double all_updated = 0.0;
+  for (LayerId layer = 0; layer < after_by_layer.size(); ++layer) {
+    auto& after = after_by_layer[layer];
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    if (after.empty()) continue;
+    if (at_once) {
+      all.insert(all.end(), after.begin(), after.end());
+      all_updated += bytes_by_layer[layer];
+    } else {
+      after.push_back(writer.backward[layer]);
+      writer.gates[layer].push_back(
+          update(after, bytes_by_layer[layer], static_cast<std::int32_t>(layer), writer.model.layer(layer).name));
+    }
+  }
+  const LayerId first = 0;
+  if (at_once && !all.empty()) {
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    all.push_back(writer.backward.front());
+    writer.gates[first].push_back(update(all, all_updated, -1, "all variables"));
+  }
+  // Whatever else a strategy gates, a device runs its iterations one after another.
+  writer.gates[first].push_back(writer.backward.front());
+  for (LayerId layer = 0; layer < writer.gates.size(); ++layer) {
+    // Under Gate::All the first layer waits for what every layer needs.
+    const LayerId waiting = at_once && !writer.strategy.graph.pull_at_step_start ? first : layer;
+    for (const OpId id : writer.gates[layer])
+      writer.plan.ops[static_cast<std::size_t>(writer.forward[waiting])].after.push_back({id, 1});
+  }
+}
+
+void merge_compute(Plan& plan) {
+  // Op b merges into a when b waits for a alone and nothing else waits for a.
+  const std::size_t count = plan.ops.size();
+  std::vector<int> dependents(count, 0);
+  for (const Op& op : plan.ops)
+    for (const After& after : op.after) ++dependents[static_cast<std::size_t>(after.op)];
+  std::vector<OpId> into(count);  // where each op ended up
+  for (std::size_t i = 0; i < count; ++i) into[i] = static_cast<OpId>(i);
+  std::vector<bool> gone(count, false);
+  for (std::size_t i = 0; i < count; ++i) {
+    Op& op = plan.ops[i];
+    if (op.kind != OpKind::Compute || op.after.size() != 1 || op.after.front().lag != 0) continue;
+    const OpId previous = op.after.front().op;
+    if (dependents[static_cast<std::size_t>(previous)] != 1) continue;
+    const OpId target = into[static_cast<std::size_t>(previous)];
+    Op& merged = plan.ops[static_cast<std::size_t>(target)];
+    if (merged.kind != OpKind::Compute || merged.scope != op.scope || merged.queue != op.queue) continue;
+    merged.duration += op.duration;
+    merged.parts.insert(merged.parts.end(), op.parts.begin(), op.parts.end());
+    into[i] = target;
+    gone[i] = true;
+  }
+  std::vector<OpId> renumbered(count, -1);
+  std::vector<Op> kept;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (gone[i]) continue;
+    renumbered[i] = static_cast<OpId>(kept.size());
+    kept.push_back(std::move(plan.ops[i]));
+  }
+  for (Op& op : kept)
+    for (After& after : op.after) after.op = renumbered[static_cast<std::size_t>(into[static_cast<std::size_t>(after.op)])];
+  plan.ops = std::move(kept);
+}
+
+}  // namespace detail
+
+namespace {
+
+void write_ranks(Plan& plan, const Cluster& cluster, const Strategy& strategy) {
+  plan.ranks = cluster.workers(strategy.graph.workers);
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    if (!plan.nodes.empty() && plan.nodes.back() == plan.ranks[r].node) continue;
+    plan.nodes.push_back(plan.ranks[r].node);
+    plan.node_begin.push_back(static_cast<int>(r));
+  }
+  plan.node_begin.push_back(plan.rank_count());
+}
+
+/// Whether one message per host leaves, rather than one per device.
+bool aggregates(const Strategy& strategy) {
+  for (const auto& variable : strategy.variables)
+    for (const Shard& shard : variable.shards)
+      if (const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer)) return ps->local_aggregation;
+  return false;
+}
+
+void write_queues(detail::PlanWriter& writer) {
+  const GraphStrategy& graph = writer.strategy.graph;
+  writer.compute = writer.add_queue({.name = "compute", .scope = Scope::Rank, .slots = 1});
+  writer.host = writer.add_queue({.name = "host", .scope = Scope::Node,
+                                  .slots = writer.cluster.group_of(writer.plan.ranks.front().node).cpu.threads});
+  const Scheduling& scheduling = graph.scheduling;
+  const auto credit = static_cast<double>(scheduling.credit.count);
+  const bool scheduled = scheduling.ordering == Ordering::Priority || credit > 0.0;
+  const Queue limited{.name = {}, .scope = Scope::Job, .slots = credit > 0.0 ? 0 : 1, .credit = credit,
+                      .strict = scheduling.credit_is_strict, .ordering = scheduling.ordering};
+  const auto add = [&](const char* name, Scope scope) {
+    Queue queue = limited;
+    queue.name = name;
+    queue.scope = scope;
+    return writer.add_queue(std::move(queue));
+  };
+  if (graph.serial_collectives) {
+    writer.communication = writer.add_queue({.name = "communication", .scope = Scope::Job, .slots = 1, .ordering = scheduling.ordering});
+  } else if (scheduled) {
+    writer.communication = add("communication", Scope::Job);
+  }
+  if (!scheduled) return;
+  const Scope sender = aggregates(writer.strategy) ? Scope::Node : Scope::Rank;
+  if (!scheduling.pulls_only) writer.push = add("push", sender);
+  if (scheduling.pulls_only || scheduling.credit_per_direction) writer.pull = add("pull", sender);
+}
+
+}  // namespace
+
+GroupShape group_shape(const Plan& plan, const Cluster& cluster) {
+  return {.node_begin = plan.node_begin, .channels = std::max(1, cluster.group_of(plan.nodes.front()).nics)};
+}
+
+LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
+  LinkRates rates;
+  const Place first = ranks.front();
+  const auto other_node = std::find_if(ranks.begin(), ranks.end(), [&](const Place& p) { return p.node != first.node; });
+  std::vector<int> nodes{first.node};
+  if (other_node != ranks.end()) nodes.push_back(other_node->node);
+  const Topology topology(cluster, nodes);
+  const auto rate_of = [&](const Path& path, double streams) {
+    double rate = streams * path.stream_cap.value();
+    for (const LinkId id : path.links) rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
+    return BytesPerSecond{rate * cluster.collective.efficiency};
+  };
+  if (ranks.size() > 1 && ranks[1].node == first.node) {
+    const Path path = topology.path(first, ranks[1]);
+    rates.alpha_intra = path.latency + path.message_cost + cluster.collective.per_step_intra;
+    rates.rate_intra = rate_of(path, std::numeric_limits<double>::infinity());
+  }
+  if (nodes.size() > 1) {
+    const Path path = topology.path(first, *other_node);
+    rates.alpha_inter = path.latency + path.message_cost + cluster.collective.per_step_inter;
+    const int nics = std::max(1, cluster.group_of(first.node).nics);
+    rates.rate_inter = rate_of(path, static_cast<double>(nics) * cluster.collective.channels);
+  }
+  return rates;
+}
+
+Plan compile(const Model& model, const Profile& profile, const Cluster& cluster, const Strategy& strategy) {
+  check(strategy, model, cluster);
+  SIMSYNC_ASSERT(profile.layers.size() == model.layer_count());
+  detail::PlanWriter writer{.model = model, .profile = profile, .cluster = cluster, .strategy = strategy, .plan = {},
+                            .forward = {}, .backward = {}, .server_queue = {}, .gates = {}, .to_update = {}};
+  writer.plan.model = model.name();
+  writer.plan.strategy = strategy.name;
+  write_ranks(writer.plan, cluster, strategy);
+  write_queues(writer);
+  detail::write_compute(writer);
+  detail::write_all_reduce(writer);
+  detail::write_parameter_servers(writer);
+  detail::write_sufficient_factors(writer);
+  detail::write_updates(writer);
+  detail::merge_compute(writer.plan);
+  check(writer.plan);
+  return std::move(writer.plan);
+}
+
+}  // namespace simsync

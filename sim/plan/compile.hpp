@@ -1,0 +1,22 @@
+// Model + Profile + Cluster + Strategy -> Plan. Everything that may be decided before a run is decided here.
+#pragma once
+#include "models/profile.hpp"
+#include "platforms/cluster.hpp"
+#include "sim/plan/plan.hpp"
+#include "strategies/strategy.hpp"
+
+namespace simsync {
+
+/// Compiles one training iteration. Deterministic. Cost: O(variables x shards), independent of the number of
+/// workers except for the list of ranks.
+/// @throws PlanError when the cluster has fewer GPUs than `strategy.graph.workers`, a server is not a place of the
+/// cluster, or the strategy does not cover the model.
+Plan compile(const Model& model, const Profile& profile, const Cluster& cluster, const Strategy& strategy);
+
+/// Start-up and rate of one hop inside a node and between nodes, as the cluster's first nodes have them.
+LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks);
+
+/// The group that a collective over all ranks of a plan runs in.
+GroupShape group_shape(const Plan& plan, const Cluster& cluster);
+
+}  // namespace simsync

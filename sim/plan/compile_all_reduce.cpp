@@ -1,0 +1,116 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/plan/compile.hpp"
+#include "sim/plan/fusion.hpp"
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// All-reduced shards in backward order.
+struct Reduced {
+  std::vector<Gradient> gradients;
+  std::vector<CollectiveAlgorithm> algorithm;  ///< by gradient
+  std::vector<Seconds> encoding;               ///< by gradient
+};
+
+Reduced collect(const PlanWriter& writer) {
+  Reduced out;
+  std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
+  Seconds elapsed;
+  for (LayerId layer = writer.model.layer_count(); layer-- > 0;) {
+    elapsed += writer.profile.layers[layer].backward;
+    ready[layer] = elapsed;
+  }
+  for (const VariableId id : writer.model.backward_order()) {
+    const VariableStrategy& how = writer.strategy.variables[id];
+    const Variable& variable = writer.model.variable(id);
+    for (const Shard& shard : how.shards) {
+      const auto* reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer);
+      if (reduce == nullptr) continue;
+      // A sum of sparse gradients is not sparse: a collective moves the table that they would be added to.
+      VariableStrategy dense = how;
+      dense.sparse_as_dense = true;
+      const double bytes = wire_bytes(variable, dense, shard.elements, writer.profile.batch);
+      out.gradients.push_back({.variable = id, .bytes = bytes,
+                               .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
+                               .group = reduce->group, .priority = how.priority});
+      out.algorithm.push_back(reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm : reduce->algorithm);
+      out.encoding.push_back(compression_time(how, bytes, writer.device()));
+    }
+  }
+  return out;
+}
+
+/// The op after which the last member of a bucket is final: the one that backward reaches last.
+OpId ready_op(const PlanWriter& writer, const Reduced& reduced, const Bucket& bucket) {
+  LayerId lowest = writer.model.variable(reduced.gradients[bucket.members.front()].variable).layer;
+  for (const std::size_t member : bucket.members)
+    lowest = std::min(lowest, writer.model.variable(reduced.gradients[member].variable).layer);
+  return writer.gradient_ready(lowest);
+}
+
+}  // namespace
+
+void write_all_reduce(PlanWriter& writer) {
+  const Reduced reduced = collect(writer);
+  if (reduced.gradients.empty()) return;
+  const GraphStrategy& graph = writer.strategy.graph;
+  const GroupShape group = group_shape(writer.plan, writer.cluster);
+  const LinkRates rates = link_rates(writer.cluster, writer.plan.ranks);
+  const Seconds launch = writer.cluster.collective.launch + graph.per_operation_cost;
+  const auto cost = [&](double bytes) {
+    const auto algorithm = choose_algorithm(graph.algorithm, group, bytes, rates);
+    return launch + collective_time(CollectivePrimitive::AllReduce, algorithm, group, bytes, rates);
+  };
+  const auto buckets = fuse(graph.fusion, reduced.gradients, cost);
+  OpId previous = -1;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const Bucket& bucket = buckets[b];
+    OpId ready = ready_op(writer, reduced, bucket);
+    const std::string label = bucket.members.size() == 1
+                                  ? writer.model.variable(reduced.gradients[bucket.members.front()].variable).name
+                                  : fmt::format("bucket {}", b);
+    if (bucket.wait.value() > 0.0) {
+      Op wait;
+      wait.kind = OpKind::HostWork;
+      wait.scope = Scope::Job;
+      wait.duration = bucket.wait;
+      wait.from = {.kind = End::Kind::Fixed, .place = {writer.plan.ranks.front().node, -1}};
+      wait.after = {{ready, 0}};
+      wait.reason = {Phase::Start, -1, "wait of " + label};
+      ready = writer.add(std::move(wait));
+    }
+    Seconds setup = launch;
+    for (const std::size_t member : bucket.members) setup += reduced.encoding[member];
+    if (graph.fusion.copies && bucket.members.size() > 1)
+      setup += Seconds{4.0 * bucket.bytes / writer.device().memory_bandwidth.value()};  // in and out, read and write
+    const auto limit = static_cast<double>(graph.scheduling.partition.count);
+    const int pieces = limit > 0.0 ? std::max(1, static_cast<int>(std::ceil(bucket.bytes / limit))) : 1;
+    OpId last = -1;
+    for (int piece = 0; piece < pieces; ++piece) {
+      Op op;
+      op.kind = OpKind::Collective;
+      op.scope = Scope::Job;
+      op.queue = writer.communication;
+      op.priority = bucket.priority;
+      op.reason = {Phase::Synchronize, static_cast<std::int32_t>(writer.model.variable(reduced.gradients[bucket.members.back()].variable).layer),
+                   pieces > 1 ? fmt::format("{} piece {}", label, piece) : label};
+      op.duration = setup;
+      op.bytes = bucket.bytes / pieces;
+      op.primitive = CollectivePrimitive::AllReduce;
+      op.algorithm = choose_algorithm(reduced.algorithm[bucket.members.front()], group, op.bytes, rates);
+      op.after = {{ready, 0}};
+      // One stream serves in launch order: a later bucket never overtakes an earlier one that is not ready yet.
+      const bool in_order = graph.serial_collectives && graph.scheduling.ordering == Ordering::Fifo;
+      if (in_order && previous >= 0) op.after.push_back({previous, 0});
+      last = previous = writer.add(std::move(op));
+      for (const std::size_t member : bucket.members) writer.to_update.emplace_back(reduced.gradients[member].variable, last);
+    }
+  }
+}
+
+}  // namespace simsync::detail

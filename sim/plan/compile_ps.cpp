@@ -1,0 +1,333 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// What travels to one server as one push and one pull.
+struct Piece {
+  PsSynchronizer how;
+  double bytes = 0.0;
+  int messages = 1;
+  std::size_t number = 0;
+};
+
+/// Writes the life of one variable on its servers.
+class VariableOnServers {
+public:
+  VariableOnServers(PlanWriter& writer, VariableId id) : w_(writer), id_(id), variable_(writer.model.variable(id)), how_(writer.strategy.variables[id]) {}
+
+  /// Everything up to the servers' updates.
+  void write_push() {
+    cut();
+    if (pieces_.empty()) return;
+    const bool aggregated = pieces_.front().how.local_aggregation;
+    OpId whole = -1;
+    if (aggregated && !scheduled()) whole = aggregate(total_bytes(), label(0));
+    for (const Piece& piece : pieces_) updates_.push_back(update(piece, push(piece, whole)));
+  }
+
+  /// Reading back; `start` is the op that opens the next step, -1 when nothing has to be waited for.
+  void write_pull(OpId start) {
+    std::vector<OpId> arrived;
+    for (std::size_t i = 0; i < pieces_.size(); ++i) {
+      const Piece& piece = pieces_[i];
+      const OpId fresh = start >= 0 ? start : updates_[i];
+      const OpId pulled = pull(piece, fresh);
+      if (piece.how.local_replication && scheduled()) {
+        finish(copy_to_device(piece.bytes, {pulled}, label(piece.number)));
+      } else if (piece.how.local_replication) {
+        arrived.push_back(pulled);
+      } else {
+        finish(pulled);
+      }
+    }
+    if (!arrived.empty()) finish(copy_to_device(total_bytes(), arrived, label(0)));
+  }
+
+  [[nodiscard]] const std::vector<OpId>& updates() const { return updates_; }
+
+private:
+  [[nodiscard]] bool scheduled() const { return w_.push >= 0 || w_.pull >= 0 || w_.strategy.graph.scheduling.partition.count > 0; }
+  [[nodiscard]] std::string label(std::size_t number) const { return w_.label(id_, number, pieces_.size()); }
+  [[nodiscard]] std::int32_t layer() const { return static_cast<std::int32_t>(variable_.layer); }
+  [[nodiscard]] const CpuClass& cpu(const Place& place) const { return w_.cluster.group_of(place.node).cpu; }
+  [[nodiscard]] double total_bytes() const {
+    double sum = 0.0;
+    for (const Piece& piece : pieces_) sum += piece.bytes;
+    return sum;
+  }
+
+  /// Shards of one variable that go to one server travel back to back, unless a scheduler handles them one by one.
+  void cut() {
+    std::map<Place, std::size_t> piece_of_server;
+    const auto limit = static_cast<double>(w_.strategy.graph.scheduling.partition.count);
+    for (const Shard& shard : how_.shards) {
+      const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
+      if (ps == nullptr) continue;
+      const double bytes = wire_bytes(variable_, how_, shard.elements, w_.profile.batch);
+      const auto found = piece_of_server.find(ps->server);
+      if (!scheduled() && found != piece_of_server.end()) {
+        pieces_[found->second].bytes += bytes;
+        ++pieces_[found->second].messages;
+        continue;
+      }
+      piece_of_server[ps->server] = pieces_.size();
+      const int parts = limit > 0.0 ? std::max(1, static_cast<int>(std::ceil(bytes / limit))) : 1;
+      for (int part = 0; part < parts; ++part) pieces_.push_back({*ps, bytes / parts, 1, pieces_.size()});
+    }
+  }
+
+  Op transfer(Phase phase, Scope scope, End from, End to, double bytes, std::string text) const {
+    Op op;
+    op.kind = OpKind::Transfer;
+    op.scope = scope;
+    op.from = from;
+    op.to = to;
+    op.bytes = bytes;
+    op.priority = how_.priority;
+    op.reason = {phase, layer(), std::move(text)};
+    return op;
+  }
+
+  [[nodiscard]] bool on_gpu() const { return w_.strategy.graph.aggregate_on_gpu && ranks_per_node() > 1 && !travels_sparse(variable_, how_); }
+
+  /// A collective among the GPUs of each host.
+  OpId inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
+    Op op;
+    op.kind = OpKind::Collective;
+    op.scope = Scope::Node;
+    op.primitive = primitive;
+    op.algorithm = CollectiveAlgorithm::Ring;
+    op.bytes = bytes;
+    op.duration = w_.cluster.collective.launch;
+    op.priority = how_.priority;
+    op.after = {{after, 0}};
+    op.reason = {Phase::Aggregate, layer(), text};
+    return w_.add(std::move(op));
+  }
+
+  /// Gradients of one host summed there. A sparse gradient is gathered, so that its bytes add up instead.
+  OpId aggregate(double bytes, const std::string& text) {
+    if (on_gpu()) {
+      // Every GPU sums its part of the bytes and copies that part to the host.
+      const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
+      Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(), text);
+      copy.after = {{scattered, 0}};
+      return w_.add(std::move(copy));
+    }
+    Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
+    copy.duration = compression_time(how_, bytes, w_.device());
+    copy.after = {{w_.gradient_ready(variable_.layer), 0}};
+    const OpId copied = w_.add(std::move(copy));
+    const int ranks = ranks_per_node();
+    if (ranks < 2) return copied;
+    Op sum;
+    sum.kind = OpKind::HostWork;
+    sum.scope = Scope::Node;
+    sum.queue = w_.host;
+    sum.from = {End::Kind::Host, {}};
+    sum.duration = (ranks - 1) * (bytes / cpu(w_.plan.ranks.front()).sum_rate.value()) * Seconds{1.0};
+    sum.after = {{copied, 0}};
+    sum.reason = {Phase::Aggregate, layer(), text};
+    return w_.add(std::move(sum));
+  }
+
+  [[nodiscard]] int ranks_per_node() const {
+    int most = 0;
+    for (std::size_t i = 0; i + 1 < w_.plan.node_begin.size(); ++i) most = std::max(most, w_.plan.node_begin[i + 1] - w_.plan.node_begin[i]);
+    return most;
+  }
+
+  QueueId server_queue(const Place& server) {
+    const auto found = w_.server_queue.find(server);
+    if (found != w_.server_queue.end()) return found->second;
+    const int threads = server.gpu < 0 ? cpu(server).threads : 1;
+    return w_.server_queue[server] = w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
+  }
+
+  Op server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration) {
+    Op op;
+    op.kind = OpKind::HostWork;
+    op.scope = scope;
+    op.queue = server_queue(piece.how.server);
+    op.from = {End::Kind::Fixed, piece.how.server};
+    op.duration = duration;
+    op.priority = how_.priority;
+    op.reason = {phase, layer(), label(piece.number)};
+    return op;
+  }
+
+  /// Time to go through `bytes` on the server: a host by its own rate, a GPU by its memory (`touches` passes).
+  Seconds through(const Piece& piece, BytesPerSecond host_rate, double touches, double bytes) const {
+    if (piece.how.server.gpu < 0) return Seconds{bytes / host_rate.value()};
+    const DeviceClass& device = w_.cluster.devices.at(w_.cluster.group_of(piece.how.server.node).device);
+    return device.launch + Seconds{touches * bytes / device.memory_bandwidth.value()};
+  }
+  Seconds per_tensor(const Piece& piece) const {
+    return piece.how.server.gpu < 0 ? piece.messages * cpu(piece.how.server).per_tensor : Seconds{0.0};
+  }
+
+  OpId push(const Piece& piece, OpId whole) {
+    const bool aggregated = piece.how.local_aggregation;
+    const double gathered = travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
+    OpId ready = whole;
+    if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
+    if (!aggregated) ready = w_.gradient_ready(variable_.layer);
+    Op op = transfer(Phase::Push, aggregated ? Scope::Node : Scope::Rank, {aggregated ? End::Kind::Host : End::Kind::Device, {}},
+                     {End::Kind::Fixed, piece.how.server}, gathered, label(piece.number));
+    op.queue = w_.push;
+    op.messages = piece.messages;
+    op.streams = w_.strategy.graph.streams_per_server;
+    op.duration = w_.strategy.graph.per_operation_cost;
+    if (!aggregated) op.duration += compression_time(how_, piece.bytes, w_.device());
+    op.after = {{ready, 0}};
+    const OpId sent = w_.add(std::move(op));
+    sent_.push_back(sent);
+    constexpr double kSumPasses = 3.0;  // two operands read, one written
+    Op sum = server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
+                         per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered));
+    sum.after = {{sent, 0}};
+    return w_.add(std::move(sum));
+  }
+
+  OpId update(const Piece& piece, OpId summed) {
+    const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
+    constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
+    Op op = server_work(piece, Scope::Job, Phase::Update,
+                        here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0});
+    op.after = {{summed, 0}};
+    return w_.add(std::move(op));
+  }
+
+  OpId pull(const Piece& piece, OpId fresh) {
+    const bool proxy = piece.how.local_replication;
+    const Scope scope = proxy ? Scope::Node : Scope::Rank;
+    if (per_tensor(piece).value() > 0.0) {
+      Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece));
+      serve.after = {{fresh, 0}};
+      fresh = w_.add(std::move(serve));
+    }
+    Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server}, {proxy ? End::Kind::Host : End::Kind::Device, {}},
+                     piece.bytes, label(piece.number));
+    op.queue = w_.pull;
+    op.messages = piece.messages;
+    op.streams = w_.strategy.graph.streams_per_server;
+    op.duration = w_.strategy.graph.per_operation_cost;
+    op.after = {{fresh, 0}};
+    const OpId pulled = w_.add(std::move(op));
+    // One credit for both directions: the push keeps its place until the value is back.
+    Op& pushed = w_.plan.ops[static_cast<std::size_t>(sent_[piece.number])];
+    if (pushed.queue >= 0 && !w_.strategy.graph.scheduling.credit_per_direction && pushed.scope == scope) pushed.held_until = pulled;
+    return pulled;
+  }
+
+  OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text) {
+    const int parts = on_gpu() ? ranks_per_node() : 1;
+    Op op = transfer(Phase::Copy, Scope::Rank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
+    for (const OpId id : after) op.after.push_back({id, 0});
+    const OpId copied = w_.add(std::move(op));
+    // The payload of an all-gather is what one rank contributes.
+    return parts > 1 ? inside_host(CollectivePrimitive::AllGather, bytes / parts, copied, text) : copied;
+  }
+
+  void finish(OpId arrived) {
+    if (w_.strategy.graph.update_at == UpdateAt::Worker) {
+      w_.to_update.emplace_back(id_, arrived);
+    } else {
+      w_.gates[variable_.layer].push_back(arrived);
+    }
+  }
+
+  PlanWriter& w_;
+  VariableId id_;
+  const Variable& variable_;
+  const VariableStrategy& how_;
+  std::vector<Piece> pieces_;
+  std::vector<OpId> sent_;     ///< by piece
+  std::vector<OpId> updates_;  ///< by piece
+};
+
+void refuse_asynchronous(const PlanWriter& writer) {
+  for (const auto& how : writer.strategy.variables) {
+    for (const Shard& shard : how.shards) {
+      const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
+      if (ps != nullptr && (!ps->sync || ps->staleness > 0))
+        throw PlanError("variable '" + writer.model.variable(how.variable).name +
+                        "' is synchronized with staleness: a plan describes synchronous training only");
+    }
+  }
+}
+
+}  // namespace
+
+void write_parameter_servers(PlanWriter& writer) {
+  refuse_asynchronous(writer);
+  std::vector<VariableOnServers> all;
+  for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
+  std::vector<OpId> updates;
+  for (auto& variable : all) {
+    variable.write_push();
+    updates.insert(updates.end(), variable.updates().begin(), variable.updates().end());
+  }
+  if (updates.empty()) return;
+  OpId start = -1;
+  if (writer.strategy.graph.pull_at_step_start) {
+    Op op;
+    op.kind = OpKind::HostWork;
+    op.scope = Scope::Job;
+    op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
+    for (const OpId id : updates) op.after.push_back({id, 0});
+    op.after.push_back({writer.backward.front(), 0});
+    op.reason = {Phase::Start, -1, "next step"};
+    start = writer.add(std::move(op));
+  }
+  // Reads are issued in forward order; the gradients arrived in backward order.
+  for (auto variable = all.rbegin(); variable != all.rend(); ++variable) variable->write_pull(start);
+  for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);
+}
+
+void write_sufficient_factors(PlanWriter& writer) {
+  const int n = writer.plan.rank_count();
+  const DeviceClass& device = writer.device();
+  for (const VariableId id : writer.model.backward_order()) {
+    const VariableStrategy& how = writer.strategy.variables[id];
+    if (!std::holds_alternative<SfbSynchronizer>(how.shards.front().synchronizer)) continue;
+    const Variable& variable = writer.model.variable(id);
+    const Layer& layer = writer.model.layer(variable.layer);
+    const double rows = static_cast<double>(writer.profile.batch) * std::max(1.0, layer.dense_rows);
+    const auto m = static_cast<double>(variable.shape.front());
+    const double k = static_cast<double>(variable.elements()) / m;
+    Op exchange;
+    exchange.kind = OpKind::Collective;
+    exchange.scope = Scope::Job;
+    exchange.primitive = CollectivePrimitive::AllGather;
+    exchange.bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
+    exchange.duration = writer.strategy.graph.per_operation_cost;
+    exchange.priority = how.priority;
+    exchange.after = {{writer.gradient_ready(variable.layer), 0}};
+    exchange.reason = {Phase::Synchronize, static_cast<std::int32_t>(variable.layer), variable.name + " factors"};
+    const OpId exchanged = writer.add(std::move(exchange));
+    // Every worker multiplies the factors of the others: the outer products that the formula of HybComm leaves out.
+    const auto peak = device.peak.find(writer.profile.precision);
+    const auto efficiency = device.compute_efficiency.find(writer.profile.precision);
+    const double rate = (peak == device.peak.end() ? 1e12 : peak->second.value()) *
+                        (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
+    Op rebuild;
+    rebuild.kind = OpKind::Compute;
+    rebuild.scope = Scope::Rank;
+    rebuild.queue = writer.compute;
+    rebuild.duration = Seconds{2.0 * rows * m * k * (n - 1) / rate};
+    rebuild.parts = {{static_cast<std::int32_t>(variable.layer), Phase::Update, rebuild.duration}};
+    rebuild.after = {{exchanged, 0}};
+    rebuild.reason = {Phase::Update, static_cast<std::int32_t>(variable.layer), variable.name + " from factors"};
+    writer.to_update.emplace_back(id, writer.add(std::move(rebuild)));
+  }
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,73 @@
+#include "sim/plan/plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace simsync {
+
+const char* name_of(Phase phase) {
+  switch (phase) {
+    case Phase::Forward: return "forward";
+    case Phase::Backward: return "backward";
+    case Phase::Copy: return "copy";
+    case Phase::Aggregate: return "aggregate";
+    case Phase::Push: return "push";
+    case Phase::Serve: return "serve";
+    case Phase::Update: return "update";
+    case Phase::Pull: return "pull";
+    case Phase::Synchronize: return "synchronize";
+    case Phase::Start: return "start";
+  }
+  return "?";
+}
+
+int Plan::cell_count(Scope scope) const {
+  switch (scope) {
+    case Scope::Rank: return rank_count();
+    case Scope::Node: return static_cast<int>(nodes.size());
+    case Scope::Job: return 1;
+  }
+  return 0;
+}
+
+std::pair<int, int> Plan::cell_ranks(Scope scope, int cell) const {
+  const auto i = static_cast<std::size_t>(cell);
+  switch (scope) {
+    case Scope::Rank: return {cell, cell + 1};
+    case Scope::Node: return {node_begin[i], node_begin[i + 1]};
+    case Scope::Job: return {0, rank_count()};
+  }
+  return {0, 0};
+}
+
+void check(const Plan& plan) {
+  const auto ops = static_cast<OpId>(plan.ops.size());
+  std::vector<int> waits(plan.ops.size(), 0);
+  std::vector<std::vector<OpId>> releases(plan.ops.size());
+  for (OpId id = 0; id < ops; ++id) {
+    const Op& op = plan.ops[static_cast<std::size_t>(id)];
+    SIMSYNC_ASSERT(op.queue >= -1 && op.queue < static_cast<QueueId>(plan.queues.size()));
+    for (const After& after : op.after) {
+      SIMSYNC_ASSERT(after.op >= 0 && after.op < ops && (after.lag == 0 || after.lag == 1));
+      if (after.lag != 0) continue;
+      ++waits[static_cast<std::size_t>(id)];
+      releases[static_cast<std::size_t>(after.op)].push_back(id);
+    }
+  }
+  std::vector<OpId> ready;
+  for (OpId id = 0; id < ops; ++id)
+    if (waits[static_cast<std::size_t>(id)] == 0) ready.push_back(id);
+  std::size_t done = 0;
+  while (!ready.empty()) {
+    const OpId id = ready.back();
+    ready.pop_back();
+    ++done;
+    for (const OpId next : releases[static_cast<std::size_t>(id)])
+      if (--waits[static_cast<std::size_t>(next)] == 0) ready.push_back(next);
+  }
+  SIMSYNC_ASSERT(done == plan.ops.size());
+}
+
+}  // namespace simsync

@@ -1,0 +1,125 @@
+// Fully decided work of one training iteration, for any number of ranks.
+//
+// A Plan is written once for all ranks: an Op names a partition of the ranks and stands for one instance per cell
+// of it (every rank, every node, the whole job). An Op may depend on another; the rule for which instances are
+// meant is one and the same everywhere: instance b of B waits for every instance a of A whose cell shares a rank
+// with b's cell. So "each rank's forward waits for the job's all-reduce" and "the all-reduce waits for each
+// rank's backward" need no further description, and a back end expands as many cells as it needs: one rank for
+// the hardware runner, a representative of each class for `folded`, all of them for `fluid` and `steps`.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "platforms/cluster.hpp"
+#include "sim/plan/collectives.hpp"
+
+namespace simsync {
+
+using OpId = std::int32_t;
+using QueueId = std::int32_t;
+
+/// Cells of ranks. Ranks are numbered node by node, so every cell is a range.
+enum class Scope : std::uint8_t {
+  Rank,  ///< one cell per rank
+  Node,  ///< one cell per node: the ranks on it
+  Job,   ///< one cell: all ranks
+};
+
+enum class OpKind : std::uint8_t {
+  Compute,     ///< the cell's device is busy for `duration`
+  HostWork,    ///< the host (or the GPU) named by `at` is busy for `duration`
+  Transfer,    ///< `bytes` move from `from` to `to`
+  Collective,  ///< all ranks of the cell take part
+};
+
+enum class Phase : std::uint8_t { Forward, Backward, Copy, Aggregate, Push, Serve, Update, Pull, Synchronize, Start };
+const char* name_of(Phase phase);
+
+/// One end of a transfer, or the place of a host's work.
+struct End {
+  enum class Kind : std::uint8_t {
+    Device,  ///< the GPU of the cell (Rank scope only)
+    Host,    ///< the host of the cell's node
+    Fixed,   ///< `place`, the same for every cell: a server
+  };
+  Kind kind = Kind::Host;
+  Place place;
+};
+
+/// `op` must be complete before this one starts; `lag` 1 means the op of the iteration before.
+struct After {
+  OpId op = 0;
+  int lag = 0;
+};
+
+/// Why an op exists, for the timeline and the explanation.
+struct Reason {
+  Phase phase = Phase::Start;
+  std::int32_t layer = -1;    ///< first layer concerned, -1: none
+  std::string label;          ///< `fc6/weight`, `bucket 3`, `conv1 ... conv4`
+};
+
+/// A stretch of a compute op that was written as an op of its own before neighbours were merged.
+struct ComputePart {
+  std::int32_t layer = -1;
+  Phase phase = Phase::Forward;
+  Seconds duration;
+};
+
+struct Op {
+  OpKind kind = OpKind::Compute;
+  Scope scope = Scope::Rank;
+  QueueId queue = -1;           ///< serial resource it occupies while it runs; -1: none
+  /// Op of the same scope that gives back this one's place in the queue when it ends; -1: this one does itself.
+  OpId held_until = -1;
+  int priority = 0;             ///< smaller first; only a Priority queue looks at it
+  std::vector<After> after;
+  Reason reason;
+
+  Seconds duration;             ///< Compute, HostWork: on a device of speed 1. Transfer, Collective: setup before bytes move
+  std::vector<ComputePart> parts;  ///< Compute only; may be empty
+
+  End from;                     ///< Transfer; HostWork: where
+  End to;                       ///< Transfer
+  double bytes = 0.0;           ///< Transfer, Collective: payload
+  int messages = 1;             ///< Transfer: messages that the bytes travel in
+  /// Transfer between hosts: parallel streams of the connection between the two nodes, which all transfers of that
+  /// direction share; 0: a stream of its own.
+  int streams = 0;
+  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+};
+
+/// A resource that serves some instances at a time: a device's compute stream, its communication stream, a
+/// server's threads, the send queue of a scheduled worker.
+struct Queue {
+  std::string name;
+  Scope scope = Scope::Rank;   ///< one queue per cell
+  int slots = 1;               ///< instances served at a time; 0: as many as `credit` allows
+  double credit = 0.0;         ///< bytes in flight below which another instance may start; 0: no such limit
+  bool strict = false;         ///< an instance must fit into what is left of the credit; one that does not lets others pass
+  Ordering ordering = Ordering::Fifo;
+};
+
+struct Plan {
+  std::string model;
+  std::string strategy;
+  std::vector<Place> ranks;      ///< rank -> its GPU, node by node
+  std::vector<int> nodes;        ///< nodes with ranks, ascending: cell index -> node
+  std::vector<int> node_begin;   ///< cell index -> first rank; one more entry than `nodes`
+  std::vector<Place> servers;    ///< fixed places that hold parameters, ascending, without repetition
+  std::vector<Queue> queues;
+  std::vector<Op> ops;           ///< every `after` names an op; those with lag 0 form no cycle
+
+  [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
+  [[nodiscard]] int cell_count(Scope scope) const;
+  /// First rank of a cell and one past its last.
+  [[nodiscard]] std::pair<int, int> cell_ranks(Scope scope, int cell) const;
+};
+
+/// @throws std::logic_error when an op names an absent op or queue or when lag-0 dependences form a cycle.
+void check(const Plan& plan);
+
+}  // namespace simsync

@@ -1,0 +1,62 @@
+// The parts of compile: what each kind of synchronizer adds to the plan. Private to sim/plan.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "models/profile.hpp"
+#include "platforms/cluster.hpp"
+#include "sim/plan/plan.hpp"
+#include "strategies/strategy.hpp"
+
+namespace simsync::detail {
+
+/// A plan in the making and what all parts of compile look at.
+struct PlanWriter {
+  const Model& model;
+  const Profile& profile;
+  const Cluster& cluster;
+  const Strategy& strategy;
+  Plan plan;
+
+  std::vector<OpId> forward;    ///< by layer
+  std::vector<OpId> backward;   ///< by layer
+  QueueId compute = -1;         ///< compute stream of each device
+  QueueId host = -1;            ///< threads of each node's host
+  QueueId communication = -1;   ///< stream of collectives
+  QueueId push = -1;            ///< scheduled sends, -1: unscheduled
+  QueueId pull = -1;
+  std::map<Place, QueueId> server_queue;
+
+  /// Ops that the next iteration's forward of a layer waits for, by layer.
+  std::vector<std::vector<OpId>> gates;
+  /// Ops after which a worker's copy of a variable is up to date apart from the optimizer step on the worker.
+  std::vector<std::pair<VariableId, OpId>> to_update;
+
+  OpId add(Op op);
+  QueueId add_queue(Queue queue);
+  /// The op whose end makes the gradient of a layer final and free to leave.
+  [[nodiscard]] OpId gradient_ready(LayerId layer) const;
+  [[nodiscard]] std::string label(VariableId variable, std::size_t shard, std::size_t shards) const;
+  [[nodiscard]] const DeviceClass& device() const;  ///< of the first rank
+};
+
+/// Bytes of a shard's gradient on the wire under the variable's compressor.
+double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch);
+/// Time to encode and decode it on the device: it is read and written once each way.
+Seconds compression_time(const VariableStrategy& how, double bytes, const DeviceClass& device);
+
+/// Forward and backward of every layer, one op each.
+void write_compute(PlanWriter& writer);
+/// All-reduced shards: fused, in launch order.
+void write_all_reduce(PlanWriter& writer);
+/// Shards on parameter servers: copy, aggregate, push, update, pull.
+void write_parameter_servers(PlanWriter& writer);
+/// Sufficient factors: exchange and reconstruction.
+void write_sufficient_factors(PlanWriter& writer);
+/// Optimizer steps on the workers, and what the next forward pass waits for.
+void write_updates(PlanWriter& writer);
+/// Merges neighbouring compute ops that nothing else looks at.
+void merge_compute(Plan& plan);
+
+}  // namespace simsync::detail

@@ -1,0 +1,93 @@
+#include "strategies/families.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.hpp"
+
+namespace simsync {
+namespace {
+
+enum class ServerChoice { Auto, Workers, CpuOnly, All };
+
+const Words<ServerChoice>& server_choice_words() {
+  static const Words<ServerChoice> kWords{{"auto", ServerChoice::Auto},
+                                          {"workers", ServerChoice::Workers},
+                                          {"cpu-only", ServerChoice::CpuOnly},
+                                          {"all", ServerChoice::All}};
+  return kWords;
+}
+
+constexpr std::int64_t kMostStreams = 1024;
+
+}  // namespace
+
+std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<OptionInfo>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+std::vector<OptionInfo> collective_options() {
+  return {{"algorithm", "auto", "auto, ring, double-binary-tree, halving-doubling, hierarchical or broadcast-reduce"},
+          {"compressor", "none", "none, cast32, fp16 or powersgd"},
+          {"powersgd_rank", "4", "rank of the two factors of powersgd"}};
+}
+
+std::vector<OptionInfo> server_options() {
+  return {{"servers", "auto",
+           "hosts that serve: workers (of the nodes with workers), cpu-only (nodes without GPUs), all (both), auto "
+           "(cpu-only "
+           "if there is any, else workers)"},
+          {"streams_per_server", "1", "concurrent streams between a worker and a server"}};
+}
+
+void apply_common_options(const Options& options, Strategy& strategy) {
+  if (options.has("per_operation_cost")) strategy.graph.per_operation_cost = options.seconds("per_operation_cost");
+  if (options.has("streams_per_server"))
+    strategy.graph.streams_per_server = static_cast<int>(options.integer("streams_per_server", 1, kMostStreams));
+  if (options.has("algorithm")) strategy.graph.algorithm = options.one_of("algorithm", collective_algorithm_words());
+  if (!options.has("compressor")) return;
+  const Compressor compressor = options.one_of("compressor", compressor_words());
+  const auto rank = static_cast<int>(options.integer("powersgd_rank", 1, std::numeric_limits<int>::max()));
+  for (auto& entry : strategy.variables) {
+    const bool all_reduced = std::all_of(entry.shards.begin(), entry.shards.end(), [](const Shard& shard) {
+      return std::holds_alternative<AllReduceSynchronizer>(shard.synchronizer);
+    });
+    if (all_reduced) entry.compressor = compressor;
+    entry.powersgd_rank = rank;
+  }
+}
+
+std::vector<Place> chosen_servers(const BuildRequest& request, const Options& options) {
+  const ServerChoice choice = options.one_of("servers", server_choice_words());
+  const Hosts hosts = hosts_of(request.cluster, request.workers);
+  if (choice == ServerChoice::Workers) return hosts.workers;
+  if (choice == ServerChoice::All) return hosts.all();
+  if (!hosts.cpu_only.empty()) return hosts.cpu_only;
+  if (choice == ServerChoice::CpuOnly)
+    throw PlanError(
+        fmt::format("option 'servers' says cpu-only and cluster '{}' has no node without GPUs", request.cluster.name));
+  return hosts.workers;
+}
+
+VariableStrategy whole_variable(const Model& model, VariableId id, Synchronizer synchronizer) {
+  VariableStrategy entry;
+  entry.variable = id;
+  entry.shards.push_back({.elements = model.variable(id).elements(), .synchronizer = std::move(synchronizer)});
+  return entry;
+}
+
+VariableStrategy partitioned_variable(VariableId id, int axis, const std::vector<std::int64_t>& elements,
+                                      const std::function<Synchronizer(std::size_t)>& synchronizer_of) {
+  VariableStrategy entry;
+  entry.variable = id;
+  entry.partition_axis = elements.size() == 1 ? kWholeVariable : axis;
+  entry.shards.reserve(elements.size());
+  for (std::size_t k = 0; k < elements.size(); ++k)
+    entry.shards.push_back({.elements = elements[k], .synchronizer = synchronizer_of(k)});
+  return entry;
+}
+
+}  // namespace simsync

@@ -1,0 +1,82 @@
+// What a strategy decides for the whole step: overlap, order, fusion and what the next step waits for.
+#pragma once
+#include "base/units.hpp"
+#include "strategies/synchronizer.hpp"
+
+namespace simsync {
+
+/// When gradients leave.
+enum class Overlap {
+  None,      ///< after the whole backward pass
+  WaitFree,  ///< as soon as the layer's backward has ended
+};
+/// In which order transfers that are ready are served.
+enum class Ordering { Fifo, Priority };
+/// What the next forward pass waits for.
+enum class Gate {
+  All,          ///< every synchronization (DDP, Horovod, TensorFlow: the next step starts when this one returned)
+  PerVariable,  ///< each layer for its own variables (BytePS, ByteScheduler, P3)
+};
+/// Who applies the optimizer to variables on parameter servers.
+enum class UpdateAt { Server, Worker };
+
+/// How all-reduced gradients are merged into messages. Orders are those of the backward pass.
+enum class FusionKind {
+  Groups,          ///< by AllReduceSynchronizer::group (AutoDist chunks)
+  None,            ///< one collective per variable or shard
+  Buckets,         ///< PyTorch DDP: close a bucket at `first_limit`, then at `limit`
+  Cycle,           ///< Horovod: every `cycle`, merge what is ready up to `threshold`
+  MergedGradient,  ///< MG-WFBP: merge while it shortens the step under start-up + bytes/rate
+  Single,          ///< everything in one message
+};
+struct Fusion {
+  FusionKind kind = FusionKind::Groups;
+  Bytes first_limit{1 << 20};
+  Bytes limit{25 << 20};
+  Bytes threshold{64 << 20};
+  Seconds cycle{5e-3};
+  bool copies = false;  ///< a copy into and out of the fusion buffer costs device memory bandwidth
+  friend bool operator==(const Fusion&, const Fusion&) = default;
+};
+
+/// Limits of a scheduled communication queue (P3, ByteScheduler, BytePS).
+struct Scheduling {
+  Ordering ordering = Ordering::Fifo;
+  Bytes partition{0};  ///< tensors are cut into pieces of at most this size; 0: whole
+  Bytes credit{0};     ///< bytes in flight per worker; 0: no limit (FIFO all at once)
+  /// false: a piece starts while any credit is left, which may go below zero (ByteScheduler; with a credit of one
+  /// byte one message is in service at a time: P3). true: a piece longer than what is left lets shorter ones pass
+  /// (BytePS).
+  bool credit_is_strict = false;
+  /// true: pushes and pulls have a queue and a credit of their own (P3). false: a piece holds its credit from the
+  /// start of its push until its value is back (ByteScheduler, BytePS).
+  bool credit_per_direction = false;
+  /// true: `ordering` holds for pulls only; pushes leave as they become ready (TicTac).
+  bool pulls_only = false;
+  friend bool operator==(const Scheduling&, const Scheduling&) = default;
+};
+
+struct GraphStrategy {
+  int workers = 0;  ///< data-parallel replicas: the first `workers` GPUs of the cluster
+  Overlap overlap = Overlap::WaitFree;
+  Gate gate = Gate::All;
+  UpdateAt update_at = UpdateAt::Server;
+  Fusion fusion;
+  Scheduling scheduling;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto;  ///< for synchronizers that say Auto
+  /// false: variables on servers are pulled as soon as they are updated. true: when the next step starts, and a
+  /// layer waits only for its own (TensorFlow, which reads variables inside the step; then `gate` is All).
+  bool pull_at_step_start = false;
+  /// How the gradients of one host are summed where local_aggregation asks for it. true: its GPUs
+  /// reduce-scatter and each copies its piece to the host (BytePS); false: the host's CPU sums (AutoDist).
+  bool aggregate_on_gpu = false;
+  /// One communication stream per device, in launch order (NCCL); false: collectives run as they become ready.
+  bool serial_collectives = true;
+  /// Software cost that the framework adds to every collective or push (negotiation, RPC).
+  Seconds per_operation_cost{0};
+  /// How the bytes of a parameter-server message travel: concurrent streams per worker-server pair.
+  int streams_per_server = 1;
+  friend bool operator==(const GraphStrategy&, const GraphStrategy&) = default;
+};
+
+}  // namespace simsync

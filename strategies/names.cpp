@@ -1,0 +1,88 @@
+#include "strategies/names.hpp"
+
+#include "base/error.hpp"
+
+namespace simsync {
+namespace {
+
+template <class E>
+const char* word_for(const Words<E>& words, E value) {
+  for (const auto& [word, v] : words) {
+    if (v == value) return word.c_str();
+  }
+  assertion_failed("every enumerator has a word", __FILE__, __LINE__);
+}
+
+}  // namespace
+
+const Words<CollectiveAlgorithm>& collective_algorithm_words() {
+  static const Words<CollectiveAlgorithm> kWords{{"auto", CollectiveAlgorithm::Auto},
+                                                 {"ring", CollectiveAlgorithm::Ring},
+                                                 {"double-binary-tree", CollectiveAlgorithm::DoubleBinaryTree},
+                                                 {"halving-doubling", CollectiveAlgorithm::HalvingDoubling},
+                                                 {"hierarchical", CollectiveAlgorithm::Hierarchical},
+                                                 {"broadcast-reduce", CollectiveAlgorithm::BroadcastReduce}};
+  return kWords;
+}
+
+const Words<Compressor>& compressor_words() {
+  static const Words<Compressor> kWords{{"none", Compressor::None},
+                                        {"cast32", Compressor::Cast32},
+                                        {"fp16", Compressor::Fp16},
+                                        {"powersgd", Compressor::PowerSgd}};
+  return kWords;
+}
+
+const Words<Overlap>& overlap_words() {
+  static const Words<Overlap> kWords{{"none", Overlap::None}, {"wait-free", Overlap::WaitFree}};
+  return kWords;
+}
+
+const Words<Ordering>& ordering_words() {
+  static const Words<Ordering> kWords{{"fifo", Ordering::Fifo}, {"priority", Ordering::Priority}};
+  return kWords;
+}
+
+const Words<Gate>& gate_words() {
+  static const Words<Gate> kWords{{"all", Gate::All}, {"per-variable", Gate::PerVariable}};
+  return kWords;
+}
+
+const Words<UpdateAt>& update_at_words() {
+  static const Words<UpdateAt> kWords{{"server", UpdateAt::Server}, {"worker", UpdateAt::Worker}};
+  return kWords;
+}
+
+const Words<FusionKind>& fusion_kind_words() {
+  static const Words<FusionKind> kWords{{"groups", FusionKind::Groups},
+                                        {"none", FusionKind::None},
+                                        {"buckets", FusionKind::Buckets},
+                                        {"cycle", FusionKind::Cycle},
+                                        {"merged-gradient", FusionKind::MergedGradient},
+                                        {"single", FusionKind::Single}};
+  return kWords;
+}
+
+const char* name_of(CollectiveAlgorithm algorithm) {
+  return word_for(collective_algorithm_words(), algorithm);
+}
+const char* name_of(Compressor compressor) {
+  return word_for(compressor_words(), compressor);
+}
+const char* name_of(Overlap overlap) {
+  return word_for(overlap_words(), overlap);
+}
+const char* name_of(Ordering ordering) {
+  return word_for(ordering_words(), ordering);
+}
+const char* name_of(Gate gate) {
+  return word_for(gate_words(), gate);
+}
+const char* name_of(UpdateAt update_at) {
+  return word_for(update_at_words(), update_at);
+}
+const char* name_of(FusionKind kind) {
+  return word_for(fusion_kind_words(), kind);
+}
+
+}  // namespace simsync

@@ -1,0 +1,77 @@
+#include "strategies/options.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+
+namespace simsync {
+
+Options::Options(std::string builder, const std::vector<OptionInfo>& known,
+                 const std::map<std::string, std::string>& given)
+    : builder_(std::move(builder)) {
+  std::vector<std::string> names;
+  for (const auto& option : known) {
+    names.push_back(option.name);
+    values_[option.name] = option.fallback;
+  }
+  std::sort(names.begin(), names.end());
+  for (const auto& [name, value] : given) {
+    const auto found = values_.find(name);
+    if (found == values_.end()) {
+      std::string help = did_you_mean(name, names);
+      if (help.empty()) help = fmt::format("known options: {}", fmt::join(names, ", "));
+      throw InputError(fmt::format("strategy '{}' has no option '{}'", builder_, name), help);
+    }
+    found->second = value;
+  }
+}
+
+const std::string& Options::text(const std::string& name) const {
+  const auto found = values_.find(name);
+  SIMSYNC_ASSERT(found != values_.end());
+  return found->second;
+}
+
+void Options::fail(const std::string& name, const std::string& message, const std::string& help) const {
+  throw InputError(fmt::format("option '{}' of strategy '{}': {}", name, builder_, message), help);
+}
+
+void Options::fail_choice(const std::string& name, const std::vector<std::string>& names) const {
+  fail(name, fmt::format("'{}' is not one of {}", text(name), fmt::join(names, ", ")), did_you_mean(text(name), names));
+}
+
+bool Options::boolean(const std::string& name) const {
+  const std::string& value = text(name);
+  if (value != "true" && value != "false") fail(name, fmt::format("expected true or false, got '{}'", value));
+  return value == "true";
+}
+
+std::int64_t Options::integer(const std::string& name, std::int64_t low, std::int64_t high) const {
+  const auto value = parse_integer(text(name));
+  if (!value) fail(name, fmt::format("expected a whole number, got '{}'", text(name)));
+  if (*value >= low && *value <= high) return *value;
+  const bool open = high == std::numeric_limits<std::int64_t>::max();
+  const std::string expected = open ? fmt::format("at least {}", low) : fmt::format("from {} to {}", low, high);
+  fail(name, fmt::format("{} is out of range: expected {}", *value, expected));
+}
+
+Bytes Options::bytes(const std::string& name, std::int64_t low) const {
+  const auto value = parse_bytes(text(name));
+  if (!value) fail(name, fmt::format("expected a size with its unit, such as 25MiB or 512B, got '{}'", text(name)));
+  if (value->count < low) fail(name, fmt::format("{} is out of range: expected at least {}B", text(name), low));
+  return *value;
+}
+
+Seconds Options::seconds(const std::string& name) const {
+  const auto value = parse_seconds(text(name));
+  if (!value) fail(name, fmt::format("expected a time with its unit, such as 10us or 1.5ms, got '{}'", text(name)));
+  if (value->value() < 0.0) fail(name, fmt::format("{} is out of range: expected at least 0", text(name)));
+  return *value;
+}
+
+}  // namespace simsync

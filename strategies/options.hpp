@@ -1,0 +1,50 @@
+// Options of builders: strict names, units and ranges, and the texts that `simsync list builders` shows.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "strategies/builders.hpp"
+#include "strategies/names.hpp"
+
+namespace simsync {
+
+/// One option that a builder knows.
+struct OptionInfo {
+  std::string name;
+  std::string fallback;  ///< the default, as a user would write it
+  std::string meaning;
+};
+
+/// The options of one request, with defaults filled in from the builder's list.
+class Options {
+public:
+  /// @throws InputError when `given` holds a name that is not in `known`.
+  Options(std::string builder, const std::vector<OptionInfo>& known, const std::map<std::string, std::string>& given);
+
+  // Each throws InputError when the text is not of the type or out of range, saying what was expected.
+  [[nodiscard]] bool boolean(const std::string& name) const;
+  [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t low, std::int64_t high) const;
+  [[nodiscard]] Bytes bytes(const std::string& name, std::int64_t low) const;
+  [[nodiscard]] Seconds seconds(const std::string& name) const;
+  [[nodiscard]] const std::string& text(const std::string& name) const;
+  [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
+  template <class E>
+  [[nodiscard]] E one_of(const std::string& name, const Words<E>& words) const {
+    std::vector<std::string> names;
+    for (const auto& [word, value] : words) {
+      if (word == text(name)) return value;
+      names.push_back(word);
+    }
+    fail_choice(name, names);
+  }
+  /// For a rule of the builder that the value breaks.
+  [[noreturn]] void fail(const std::string& name, const std::string& message, const std::string& help = {}) const;
+
+private:
+  [[noreturn]] void fail_choice(const std::string& name, const std::vector<std::string>& names) const;
+  std::string builder_;
+  std::map<std::string, std::string> values_;
+};
+
+}  // namespace simsync

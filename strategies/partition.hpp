@@ -1,0 +1,26 @@
+// How a variable is cut into shards: counts of elements, no placement.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "models/model.hpp"
+
+namespace simsync {
+
+/// Lengths of `parts` shards of an axis: floor(length / parts), one more for the first length mod parts.
+/// Needs 1 <= parts <= length.
+std::vector<std::int64_t> split_length(std::int64_t length, std::int64_t parts);
+/// Elements of each shard when `axis` of `variable` is split into `parts`.
+std::vector<std::int64_t> split_axis(const Variable& variable, int axis, std::int64_t parts);
+/// Full slices of `slice` elements and one with the rest.
+std::vector<std::int64_t> cut_flat(std::int64_t elements, std::int64_t slice);
+/// Fewest shards of whole rows (axis 0) with at most `slice` elements each, one row at least.
+std::vector<std::int64_t> cut_rows(const Variable& variable, std::int64_t slice);
+
+/// AutoDist's shard counts along an axis. Lengths below 2 give 1.
+std::int64_t smallest_divisor(std::int64_t length);      ///< 2 or more; a prime length gives the length itself
+std::int64_t smallest_non_divisor(std::int64_t length);  ///< 2 or more and below the length, else the length
+/// Axes longer than 1; only axis 0 for a sparse variable.
+std::vector<int> splittable_axes(const Variable& variable);
+
+}  // namespace simsync

@@ -1,0 +1,134 @@
+// Pieces of a strategy file that both of its forms share.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "strategies/names.hpp"
+#include "strategies/rules.hpp"
+
+namespace simsync {
+namespace {
+
+enum class SynchronizerKind { ParameterServer, AllReduce, SufficientFactors };
+
+/// node, and gpu or -1; nullopt when the text is no place.
+std::optional<Place> parse_place(const std::string& text) {
+  const auto colon = text.find(':');
+  if (!text.starts_with("node") || colon == std::string::npos) return std::nullopt;
+  const auto number_after = [](const std::string& part, const std::string& prefix) -> std::optional<int> {
+    if (!part.starts_with(prefix)) return std::nullopt;
+    const auto value = parse_integer(std::string_view(part).substr(prefix.size()));
+    if (!value || *value < 0 || *value > std::numeric_limits<int>::max()) return std::nullopt;
+    return static_cast<int>(*value);
+  };
+  const auto node = number_after(text.substr(0, colon), "node");
+  const std::string device = text.substr(colon + 1);
+  if (!node) return std::nullopt;
+  if (device == "cpu0") return Place{*node, -1};
+  const auto gpu = number_after(device, "gpu");
+  return gpu ? std::optional{Place{*node, *gpu}} : std::nullopt;
+}
+
+std::vector<std::string> devices_of(const Cluster& cluster, int node) {
+  std::vector<std::string> names{name_of(Place{node, -1})};
+  for (int gpu = 0; gpu < cluster.group_of(node).gpus; ++gpu) names.push_back(name_of(Place{node, gpu}));
+  return names;
+}
+
+void read_fusion(const yaml::Node& node, Fusion& fusion) {
+  constexpr yaml::Range kAtLeastOne{1.0, std::numeric_limits<double>::infinity()};
+  auto m = node.mapping();
+  m.maybe("kind", [&](const yaml::Node& n) { fusion.kind = n.one_of(fusion_kind_words()); });
+  m.maybe("first_limit", [&](const yaml::Node& n) { fusion.first_limit = n.bytes(kAtLeastOne); });
+  m.maybe("limit", [&](const yaml::Node& n) { fusion.limit = n.bytes(kAtLeastOne); });
+  m.maybe("threshold", [&](const yaml::Node& n) { fusion.threshold = n.bytes(kAtLeastOne); });
+  m.maybe("cycle", [&](const yaml::Node& n) { fusion.cycle = n.seconds(); });
+  m.maybe("copies", [&](const yaml::Node& n) { fusion.copies = n.boolean(); });
+}
+
+void read_scheduling(const yaml::Node& node, Scheduling& scheduling) {
+  auto m = node.mapping();
+  m.maybe("ordering", [&](const yaml::Node& n) { scheduling.ordering = n.one_of(ordering_words()); });
+  m.maybe("partition", [&](const yaml::Node& n) { scheduling.partition = n.bytes(); });
+  m.maybe("credit", [&](const yaml::Node& n) { scheduling.credit = n.bytes(); });
+  m.maybe("credit_is_strict", [&](const yaml::Node& n) { scheduling.credit_is_strict = n.boolean(); });
+  m.maybe("credit_per_direction", [&](const yaml::Node& n) { scheduling.credit_per_direction = n.boolean(); });
+  m.maybe("pulls_only", [&](const yaml::Node& n) { scheduling.pulls_only = n.boolean(); });
+}
+
+PsSynchronizer read_ps(yaml::Mapping& mapping) {
+  PsSynchronizer ps;
+  mapping.maybe("local_replication", [&](const yaml::Node& n) { ps.local_replication = n.boolean(); });
+  mapping.maybe("local_aggregation", [&](const yaml::Node& n) { ps.local_aggregation = n.boolean(); });
+  mapping.maybe("sync", [&](const yaml::Node& n) { ps.sync = n.boolean(); });
+  mapping.maybe("staleness", [&](const yaml::Node& n) {
+    ps.staleness = static_cast<int>(n.integer(0, std::numeric_limits<int>::max()));
+    if (ps.staleness > 0 && !ps.sync) n.fail("a bound on staleness needs sync: true");
+  });
+  return ps;
+}
+
+}  // namespace
+
+std::optional<Place> read_place(const yaml::Node& node, const Cluster& cluster) {
+  const std::string text = node.text();
+  if (text.empty()) return std::nullopt;
+  const auto place = parse_place(text);
+  if (!place) {
+    node.fail(fmt::format("expected a place such as node0:cpu0 or node1:gpu2, got '{}'", text));
+    return std::nullopt;
+  }
+  if (place->node >= cluster.node_count()) {
+    node.fail(fmt::format("unknown node of '{}'", text), {},
+              fmt::format("cluster '{}' has the nodes node0 ... node{}", cluster.name, cluster.node_count() - 1));
+    return std::nullopt;
+  }
+  if (place->gpu < cluster.group_of(place->node).gpus) return place;
+  const auto devices = devices_of(cluster, place->node);
+  node.fail(fmt::format("unknown device '{}'", text), did_you_mean(text, devices),
+            fmt::format("cluster '{}' has {}", cluster.name, fmt::join(devices, ", ")));
+  return std::nullopt;
+}
+
+Synchronizer read_synchronizer(yaml::Mapping& mapping) {
+  const auto kind = mapping.require("synchronizer")
+                        .one_of<SynchronizerKind>({{"parameter-server", SynchronizerKind::ParameterServer},
+                                                   {"all-reduce", SynchronizerKind::AllReduce},
+                                                   {"sufficient-factors", SynchronizerKind::SufficientFactors}});
+  if (kind == SynchronizerKind::ParameterServer) return read_ps(mapping);
+  if (kind == SynchronizerKind::SufficientFactors) return SfbSynchronizer{};
+  AllReduceSynchronizer all_reduce;
+  mapping.maybe("algorithm",
+                [&](const yaml::Node& n) { all_reduce.algorithm = n.one_of(collective_algorithm_words()); });
+  return all_reduce;
+}
+
+void read_encoding(yaml::Mapping& mapping, VariableStrategy& entry) {
+  mapping.maybe("compressor", [&](const yaml::Node& n) { entry.compressor = n.one_of(compressor_words()); });
+  mapping.maybe("powersgd_rank", [&](const yaml::Node& n) {
+    entry.powersgd_rank = static_cast<int>(n.integer(1, std::numeric_limits<int>::max()));
+  });
+  mapping.maybe("sparse_as_dense", [&](const yaml::Node& n) { entry.sparse_as_dense = n.boolean(); });
+}
+
+void read_graph(const yaml::Node& node, GraphStrategy& graph) {
+  constexpr std::int64_t kMostStreams = 1024;
+  auto m = node.mapping();
+  m.maybe("overlap", [&](const yaml::Node& n) { graph.overlap = n.one_of(overlap_words()); });
+  m.maybe("gate", [&](const yaml::Node& n) { graph.gate = n.one_of(gate_words()); });
+  m.maybe("update_at", [&](const yaml::Node& n) { graph.update_at = n.one_of(update_at_words()); });
+  m.maybe("fusion", [&](const yaml::Node& n) { read_fusion(n, graph.fusion); });
+  m.maybe("scheduling", [&](const yaml::Node& n) { read_scheduling(n, graph.scheduling); });
+  m.maybe("algorithm", [&](const yaml::Node& n) { graph.algorithm = n.one_of(collective_algorithm_words()); });
+  m.maybe("pull_at_step_start", [&](const yaml::Node& n) { graph.pull_at_step_start = n.boolean(); });
+  m.maybe("aggregate_on_gpu", [&](const yaml::Node& n) { graph.aggregate_on_gpu = n.boolean(); });
+  m.maybe("serial_collectives", [&](const yaml::Node& n) { graph.serial_collectives = n.boolean(); });
+  m.maybe("per_operation_cost", [&](const yaml::Node& n) { graph.per_operation_cost = n.seconds(); });
+  m.maybe("streams_per_server",
+          [&](const yaml::Node& n) { graph.streams_per_server = static_cast<int>(n.integer(1, kMostStreams)); });
+}
+
+}  // namespace simsync

@@ -1,0 +1,116 @@
+// The explicit form of a strategy file. Keys with their default value are left out below `nodes`.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/parse_units.hpp"
+#include "strategies/names.hpp"
+#include "strategies/reader.hpp"
+
+namespace simsync {
+namespace {
+
+/// As it stands when YAML reads it as plain text in any place, else in double quotes.
+std::string quoted(const std::string& text) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '/' ||
+           c == '.' || c == '-';
+  };
+  const bool plain =
+      !text.empty() && std::all_of(text.begin(), text.end(), is_plain) && text.front() != '-' && text.front() != '.';
+  if (plain) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') out += '\\';
+    if (code < ' ') {
+      out += fmt::format("\\x{:02x}", code);
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+std::string text_of(Seconds time) {
+  return format_shortest(time.value()) + "s";
+}
+std::string text_of(Bytes bytes) {
+  return fmt::format("{}B", bytes.count);
+}
+
+std::string graph_text(const GraphStrategy& graph) {
+  const Fusion& fusion = graph.fusion;
+  const Scheduling& scheduling = graph.scheduling;
+  std::string out = "graph:\n";
+  out += fmt::format("  overlap: {}\n  gate: {}\n  update_at: {}\n", name_of(graph.overlap), name_of(graph.gate),
+                     name_of(graph.update_at));
+  out += fmt::format("  fusion: {{kind: {}, first_limit: {}, limit: {}, threshold: {}, cycle: {}, copies: {}}}\n",
+                     name_of(fusion.kind), text_of(fusion.first_limit), text_of(fusion.limit),
+                     text_of(fusion.threshold), text_of(fusion.cycle), fusion.copies);
+  out += fmt::format(
+      "  scheduling: {{ordering: {}, partition: {}, credit: {}, credit_is_strict: {}, credit_per_direction: {}, "
+      "pulls_only: {}}}\n",
+      name_of(scheduling.ordering), text_of(scheduling.partition), text_of(scheduling.credit),
+      scheduling.credit_is_strict, scheduling.credit_per_direction, scheduling.pulls_only);
+  out +=
+      fmt::format("  algorithm: {}\n  pull_at_step_start: {}\n  aggregate_on_gpu: {}\n  serial_collectives: {}\n",
+                  name_of(graph.algorithm), graph.pull_at_step_start, graph.aggregate_on_gpu, graph.serial_collectives);
+  out += fmt::format("  per_operation_cost: {}\n  streams_per_server: {}\n", text_of(graph.per_operation_cost),
+                     graph.streams_per_server);
+  return out;
+}
+
+std::string synchronizer_text(const PsSynchronizer& ps) {
+  const PsSynchronizer fallback;
+  std::string out = fmt::format("synchronizer: parameter-server, server: {}", name_of(ps.server));
+  if (ps.local_replication != fallback.local_replication)
+    out += fmt::format(", local_replication: {}", ps.local_replication);
+  if (ps.local_aggregation != fallback.local_aggregation)
+    out += fmt::format(", local_aggregation: {}", ps.local_aggregation);
+  if (ps.sync != fallback.sync) out += fmt::format(", sync: {}", ps.sync);
+  if (ps.staleness != fallback.staleness) out += fmt::format(", staleness: {}", ps.staleness);
+  return out;
+}
+
+std::string synchronizer_text(const AllReduceSynchronizer& all_reduce) {
+  std::string out = "synchronizer: all-reduce";
+  if (all_reduce.algorithm != CollectiveAlgorithm::Auto)
+    out += fmt::format(", algorithm: {}", name_of(all_reduce.algorithm));
+  if (all_reduce.group >= 0) out += fmt::format(", group: {}", all_reduce.group);
+  return out;
+}
+
+std::string synchronizer_text(const SfbSynchronizer&) {
+  return "synchronizer: sufficient-factors";
+}
+
+std::string entry_text(const VariableStrategy& entry, const Variable& variable) {
+  const VariableStrategy fallback;
+  std::string out = fmt::format("  - variable: {}\n", quoted(variable.name));
+  if (entry.partition_axis == kFlatAxis) out += "    axis: flat\n";
+  if (entry.partition_axis >= 0) out += fmt::format("    axis: {}\n", entry.partition_axis);
+  if (entry.compressor != fallback.compressor) out += fmt::format("    compressor: {}\n", name_of(entry.compressor));
+  if (entry.powersgd_rank != fallback.powersgd_rank) out += fmt::format("    powersgd_rank: {}\n", entry.powersgd_rank);
+  if (entry.priority != fallback.priority) out += fmt::format("    priority: {}\n", entry.priority);
+  if (entry.sparse_as_dense) out += "    sparse_as_dense: true\n";
+  out += "    shards:\n";
+  for (const auto& shard : entry.shards) {
+    const std::string synchronizer = std::visit([](const auto& s) { return synchronizer_text(s); }, shard.synchronizer);
+    out += fmt::format("      - {{elements: {}, {}}}\n", shard.elements, synchronizer);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_yaml(const Strategy& strategy, const Model& model) {
+  std::string out =
+      fmt::format("schema: simsync/strategy/v1\nname: {}\nmodel: {}\nworkers: {}\n\n{}\nnodes:", quoted(strategy.name),
+                  quoted(model.name()), strategy.graph.workers, graph_text(strategy.graph));
+  out += strategy.variables.empty() ? " []\n" : "\n";
+  for (const auto& entry : strategy.variables) out += entry_text(entry, model.variable(entry.variable));
+  return out;
+}
+
+}  // namespace simsync

@@ -1,0 +1,301 @@
+// Metrics by hand, the fit against a predictor whose parameters are known, and which rows are scored.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "base/parse_units.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/unit/validate_support.hpp"
+#include "validate/comparison.hpp"
+#include "validate/evaluate.hpp"
+#include "validate/fit.hpp"
+
+using namespace simsync;
+using simsync::test::StudyFolder;
+
+namespace {
+
+Sample sample(const std::string& group, double measured, double predicted) {
+  return {group, Seconds{measured}, Seconds{predicted}};
+}
+
+/// step_time + bytes / rate + operations * launch: two parameters that can be told apart by two models.
+class FakePredictor : public Predictor {
+public:
+  Seconds step_time(const PredictRequest& request) override {
+    ++calls;
+    const double rate = parse_bandwidth(setting(request, "link.ethernet.per_flow_cap", "1GB/s"))->value();
+    const double launch = parse_seconds(setting(request, "collective.launch", "0s"))->value();
+    const double compute = parse_seconds(setting(request, "step_time", "0s"))->value();
+    if (request.strategy == "impossible") throw PlanError("no such wire");
+    if (request.workers == 1) return Seconds{compute};
+    const bool small = request.model == "small";
+    const double volume = 2.0 * (request.workers - 1) / request.workers * (small ? 1e8 : 1e9);
+    return Seconds{compute + volume / rate + (small ? 100.0 : 200.0) * launch};
+  }
+  static std::string setting(const PredictRequest& request, const std::string& key, std::string value) {
+    for (const auto& [name, text] : request.settings) {
+      if (name == key) value = text;
+    }
+    return value;
+  }
+  int calls = 0;
+};
+
+// Made with rate 2 GB/s and launch 1 ms: step = compute + 2(n-1)/n bytes / 2e9 + operations * 1e-3.
+//   big   n=2: 1.0 + 0.5  + 0.2 = 1.7     n=4: 1.0 + 0.75  + 0.2 = 1.95   n=8: 1.0 + 0.875  + 0.2 = 2.075
+//   small n=2: 0.1 + 0.05 + 0.1 = 0.25    n=4: 0.1 + 0.075 + 0.1 = 0.275  n=8: 0.1 + 0.0875 + 0.1 = 0.2875
+constexpr const char* kTable =
+    "id,model,gpus,seconds\n"
+    "b1,big,1,1.0\nb2,big,2,1.7\nb4,big,4,1.95\nb8,big,8,2.075\n"
+    "s1,small,1,0.1\ns2,small,2,0.25\ns4,small,4,0.275\ns8,small,8,0.2875\n";
+
+const std::string kHead =
+    "schema: simsync/study/v1\n"
+    "name: fake\n"
+    "reference: table.csv\n"
+    "case:\n"
+    "  model: {column: model}\n"
+    "  cluster: two-nodes\n"
+    "  strategy: ddp\n"
+    "  workers: {column: gpus}\n"
+    "  batch: 8\n"
+    "measured: {column: seconds, unit: s}\n"
+    "tolerance: {mape_pct: 1, pairwise_accuracy: 1}\n";
+
+const std::string kCalibrate =
+    "calibrate:\n"
+    "  step_time: {where: {gpus: 1}, key: [model]}\n"
+    "  fit:\n"
+    "    - parameters:\n"
+    "        - {key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}\n"
+    "        - {key: collective.launch, low: 0s, high: 10ms}\n"
+    "      rows: {where: {id: [b4, s4]}}\n";
+
+}  // namespace
+
+TEST_CASE("error metrics follow their definitions", "[validate]") {
+  // Errors +10 %, -20 %, 0 %: mean of absolutes 10 %; rank ceil(0.9 * 3) = 3, so p90 is the largest, 20 %.
+  const std::vector<Sample> three{sample("a", 1.0, 1.1), sample("a", 2.0, 1.6), sample("a", 4.0, 4.0)};
+  CHECK_THAT(error_pct(three[0]), WithinRel(10.0, 1e-12));
+  CHECK_THAT(error_pct(three[1]), WithinRel(-20.0, 1e-12));
+  CHECK_THAT(mean_absolute_error_pct(three), WithinRel(10.0, 1e-12));
+  CHECK_THAT(p90_error_pct(three), WithinRel(20.0, 1e-12));
+  // Ten samples with errors 1 ... 10 %: rank 9, the ninth smallest.
+  std::vector<Sample> ten;
+  for (int i = 10; i >= 1; --i) ten.push_back(sample("a", 100.0, 100.0 + i));
+  CHECK_THAT(p90_error_pct(ten), WithinRel(9.0, 1e-9));
+  CHECK(mean_absolute_error_pct({}) == 0.0);
+  CHECK(p90_error_pct({}) == 0.0);
+}
+
+TEST_CASE("pairs are ranked within groups and beyond the stated error", "[validate]") {
+  // Group a, measured 1, 2, 3 and predicted 1, 3, 2: pairs (1,2) right, (1,3) right, (2,3) wrong -> 2/3.
+  // tau-b: C = 2, D = 1, no ties: (2 - 1) / 3.
+  std::vector<Sample> samples{sample("a", 1.0, 1.0), sample("a", 2.0, 3.0), sample("a", 3.0, 2.0)};
+  Ranking r = ranking(samples, 1.0);
+  CHECK(r.pairs == 3);
+  CHECK_THAT(r.accuracy, WithinRel(2.0 / 3.0, 1e-12));
+  CHECK_THAT(r.kendall_tau, WithinRel(1.0 / 3.0, 1e-12));
+  SECTION("a pair of another group is not looked at") {
+    samples.push_back(sample("b", 0.5, 9.0));
+    CHECK(ranking(samples, 1.0).pairs == 3);
+  }
+  SECTION("a pair within the stated error is left out of the accuracy") {
+    // 2.0 and 2.01 differ by 0.5 %. Pairs left: (1,2) (1,3) (2,3) (1,2.01) (2.01,3); 2.01 is predicted 2.5.
+    samples.push_back(sample("a", 2.01, 2.5));
+    r = ranking(samples, 1.0);
+    CHECK(r.pairs == 5);
+    CHECK_THAT(r.accuracy, WithinRel(3.0 / 5.0, 1e-12));
+  }
+  SECTION("equal predictions count one half") {
+    // Measured 1, 2 predicted 5, 5: accuracy 0.5; tau-b has no pair untied in both, so it stays 1.
+    r = ranking({sample("a", 1.0, 5.0), sample("a", 2.0, 5.0)}, 1.0);
+    CHECK(r.accuracy == 0.5);
+    CHECK(r.kendall_tau == 1.0);
+  }
+  SECTION("ties in the measured times shrink the denominator of tau-b") {
+    // Measured 1, 1, 2 predicted 1, 2, 3: C = 2, D = 0, pairs 3, measured ties 1: 2 / sqrt(2 * 3).
+    r = ranking({sample("a", 1.0, 1.0), sample("a", 1.0, 2.0), sample("a", 2.0, 3.0)}, 1.0);
+    CHECK_THAT(r.kendall_tau, WithinRel(2.0 / std::sqrt(6.0), 1e-12));
+    CHECK(r.pairs == 2);
+  }
+}
+
+TEST_CASE("a fit finds the least of a bounded function, robustly", "[validate]") {
+  // Four points on y = 0.3 x + 0.6 and one far outlier; Huber's loss keeps the line near the four.
+  const std::vector<double> x{0.0, 1.0, 2.0, 3.0, 4.0};
+  std::vector<double> y;
+  for (const double v : x) y.push_back(0.3 * v + 0.6);
+  const auto residuals = [&](const std::vector<double>& p) {
+    std::vector<double> out;
+    for (std::size_t i = 0; i < x.size(); ++i) out.push_back(p[0] * x[i] + p[1] - y[i]);
+    return out;
+  };
+  SECTION("exact data are reproduced") {
+    const FitResult r = fit_shares(2, residuals);
+    CHECK_THAT(r.shares[0], WithinAbs(0.3, 1e-4));
+    CHECK_THAT(r.shares[1], WithinAbs(0.6, 1e-4));
+    CHECK(r.rms < 1e-4);
+  }
+  SECTION("an outlier moves it little") {
+    // Unweighted least squares would put the slope at 0.3 + 0.2 * 5 = 1.3, beyond the bound.
+    y[4] += 5.0;
+    CHECK(fit_shares(2, residuals, {.robust_scale = 0.01}).shares[0] < 0.45);
+  }
+  SECTION("a solution outside ends at the bound") {
+    for (double& v : y) v += 1.0;
+    CHECK(fit_shares(2, residuals).shares[1] == 1.0);
+  }
+  SECTION("a parameter that nothing depends on has no small spread") {
+    const FitResult r = fit_shares(1, [](const std::vector<double>&) { return std::vector<double>{0.1}; });
+    CHECK(r.spread[0] > 1.0);
+  }
+}
+
+TEST_CASE("a study recovers the parameters and scores only the rows that it did not use", "[validate]") {
+  const StudyFolder folder(kTable);
+  const Study study = folder.parse(kHead + kCalibrate);
+  FakePredictor predictor;
+  const StudyResult result = evaluate(study, predictor);
+  REQUIRE(result.parameters.size() == 2);
+  CHECK_THAT(parse_bandwidth(result.parameters[0].value)->value(), WithinRel(2e9, 0.01));
+  CHECK_THAT(parse_seconds(result.parameters[1].value)->value(), WithinRel(1e-3, 0.02));
+  CHECK(result.parameters[0].rows == 2);
+  // Eight rows: b1 and s1 give step_time, b4 and s4 the parameters.
+  CHECK(result.cases.size() == 8);
+  CHECK(result.summary.cases == 4);
+  CHECK(result.summary.calibration == 4);
+  CHECK(result.summary.mape_pct < 0.5);
+  CHECK(result.summary.pairs == 2);  // (b2, b8) and (s2, s8): models are not ranked against each other
+  CHECK(result.summary.pairwise_accuracy == 1.0);
+  CHECK(result.passed());
+  CHECK(FakePredictor::setting(result.cases[1].the_case.request, "step_time", "") == "1s");
+  CHECK(FakePredictor::setting(result.cases[5].the_case.request, "step_time", "") == "0.1s");
+}
+
+TEST_CASE("a parameter that its rows do not depend on is refused by name", "[validate]") {
+  const StudyFolder folder(kTable);
+  // On one GPU nothing is sent.
+  const Study study = folder.parse(kHead +
+                                   "calibrate:\n"
+                                   "  step_time: {where: {gpus: 1}, key: [model]}\n"
+                                   "  fit:\n"
+                                   "    - parameters:\n"
+                                   "        - {key: collective.launch, low: 0s, high: 10ms}\n"
+                                   "      rows: {where: {id: b1}}\n");
+  FakePredictor predictor;
+  CHECK(
+      test::error_of([&] { (void)evaluate(study, predictor); }) ==
+      "study.yaml:16:11: error: its rows cannot identify 'collective.launch': a measurement error of 2 % moves it over "
+      "its whole range\n"
+      "  key:  calibrate.fit[0]\n"
+      "  help: give rows whose step time depends on it, or fix its value under 'settings'");
+}
+
+TEST_CASE("two parameters that one row cannot tell apart are refused", "[validate]") {
+  const StudyFolder folder(kTable);
+  const std::string two =
+      "calibrate:\n"
+      "  step_time: {where: {gpus: 1}, key: [model]}\n"
+      "  fit:\n"
+      "    - parameters:\n"
+      "        - {key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}\n"
+      "        - {key: collective.launch, low: 0s, high: 10ms}\n"
+      "      rows: {where: {id: ";
+  FakePredictor predictor;
+  const Study one_row = folder.parse(kHead + two + "b2}}\n");
+  CHECK_THAT(test::error_of([&] { (void)evaluate(one_row, predictor); }),
+             ContainsSubstring("2 parameters need at least as many rows, got 1"));
+}
+
+TEST_CASE("findings: missed tolerance, closed deviation, failed prediction", "[validate]") {
+  const StudyFolder folder(kTable);
+  FakePredictor predictor;
+  const std::string calibrate = "calibrate:\n  step_time: {where: {gpus: 1}, key: [model]}\n";
+  SECTION("an uncalibrated rate misses the tolerance") {
+    const StudyResult r = evaluate(folder.parse(kHead + calibrate), predictor);
+    REQUIRE(r.findings.size() == 1);
+    // Rate 1 GB/s, launch 0: big +17.6, +28.2, +32.5 % off by hand: (2.0, 2.5, 2.75) against (1.7, 1.95, 2.075);
+    // small (0.2, 0.25, 0.275) against (0.25, 0.275, 0.2875): -20, -9.1, -4.3. Mean of absolutes 18.64.
+    CHECK(r.findings[0] == "mape_pct is 18.64, allowed are 1");
+  }
+  SECTION("a deviation is asserted to be one") {
+    const StudyResult r = evaluate(folder.parse(kHead + kCalibrate +
+                                                "deviations:\n"
+                                                "  - {where: {id: [b8]}, entry: D1, beyond_pct: 5}\n"),
+                                   predictor);
+    REQUIRE(r.findings.size() == 1);
+    CHECK_THAT(r.findings[0], ContainsSubstring("case 'b8' is listed under 'D1' as more than 5 % off and is only"));
+    CHECK(r.summary.deviations == 1);
+    CHECK(r.summary.cases == 3);
+  }
+  SECTION("a case that cannot be planned is a finding, not the end") {
+    std::string text = kHead + kCalibrate;
+    text.replace(text.find("strategy: ddp"), 13,
+                 "strategy: {column: id, values: {b1: ddp, b2: impossible, b4: ddp, "
+                 "b8: ddp, s1: ddp, s2: ddp, s4: ddp, s8: ddp}}");
+    const StudyResult r = evaluate(folder.parse(text), predictor);
+    REQUIRE(r.findings.size() == 1);
+    CHECK(r.findings[0] == "case 'b2': no such wire");
+    CHECK(comparison_rows(r)[1] == "fake,b2,big,two-nodes,impossible,2,1.7,,,8,scored,");
+  }
+}
+
+TEST_CASE("units of measured values become seconds of one step", "[validate]") {
+  const StudyFolder folder(kTable);
+  // Row b2: 2 workers, batch 8, value 1.7.
+  const auto step = [&](const std::string& unit) {
+    std::string text = kHead;
+    text.replace(text.find("unit: s}"), 8, "unit: " + unit + "}");
+    return measured_step(folder.parse(text), 1, 2, 8).value();
+  };
+  CHECK_THAT(step("s"), WithinRel(1.7, 1e-12));
+  CHECK_THAT(step("ms"), WithinRel(1.7e-3, 1e-12));
+  CHECK_THAT(step("samples_per_s"), WithinRel(8.0 * 2 / 1.7, 1e-12));
+  CHECK_THAT(step("samples_per_s_per_worker"), WithinRel(8.0 / 1.7, 1e-12));
+}
+
+TEST_CASE("settings reach the predictor in the order of the study", "[validate]") {
+  const StudyFolder folder("id,model,gpus,place,seconds\nx,a,3,\"1,2\",1\ny,b,3,\"2,1\",1\n");
+  const Study study = folder.parse(
+      "schema: simsync/study/v1\nname: s\nreference: table.csv\n"
+      "case:\n  model: {column: model, values: {a: {name: vgg16, set: {precision: amp}}, b: ./mine.yaml}}\n"
+      "  cluster: c\n  strategy: {name: ddp, set: {strategy.bucket: 4MiB}}\n  workers: {column: gpus}\n  batch: 4\n"
+      "measured: {column: seconds, unit: s}\ntolerance: {mape_pct: 1}\n"
+      "settings:\n  - {key: placement, column: place}\n  - {set: {iterations: 9}, except: {id: y}}\n");
+  const auto cases = cases_of(study);
+  const Settings first{{"placement", "1,2"}, {"iterations", "9"}, {"precision", "amp"}, {"strategy.bucket", "4MiB"}};
+  CHECK(cases[0].request.settings == first);
+  CHECK(cases[0].request.model == "vgg16");
+  const Settings second{{"placement", "2,1"}, {"strategy.bucket", "4MiB"}};
+  CHECK(cases[1].request.settings == second);
+  CHECK_THAT(cases[1].request.model, ContainsSubstring("mine.yaml"));
+}
+
+TEST_CASE("the same study twice gives the same bytes", "[validate]") {
+  const StudyFolder folder(kTable);
+  const Study study = folder.parse(kHead + kCalibrate);
+  FakePredictor predictor;
+  const StudyResult a = evaluate(study, predictor);
+  const StudyResult b = evaluate(study, predictor);
+  CHECK(comparison_rows(a) == comparison_rows(b));
+  CHECK(summary_row(a) == summary_row(b));
+  CHECK(describe(a) == describe(b));
+  CHECK(
+      comparison_header().starts_with("study,case,model,cluster,strategy,workers,measured_step_time_s,"
+                                      "predicted_step_time_s,error_pct"));
+}
+
+TEST_CASE("scales walk from bound to bound and write their unit", "[validate]") {
+  const Scale rate{Dimension::Rate, true};
+  CHECK_THAT(rate.at(0.5, 1e8, 1e10), WithinRel(1e9, 1e-12));  // the geometric mean
+  CHECK_THAT(rate.share_of(1e9, 1e8, 1e10), WithinRel(0.5, 1e-12));
+  CHECK(rate.text(1.25e9) == "1.25e+09B/s");
+  CHECK(parse_bandwidth(rate.text(1.25e9))->value() == 1.25e9);
+  const Scale time{Dimension::Time, false};
+  CHECK(time.at(0.25, 0.0, 4.0) == 1.0);
+  CHECK(time.text(2e-5) == "2e-05s");
+  CHECK(Scale{Dimension::Size, true}.text(65536.4) == "65536B");
+  CHECK(Scale{}.text(0.5) == "0.5");
+}

@@ -1,0 +1,189 @@
+#include "validate/cases.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <limits>
+
+#include "base/parse_units.hpp"
+
+namespace simsync {
+namespace {
+
+[[noreturn]] void fail(const Study& study, std::size_t row, const std::string& message, const std::string& help = {}) {
+  throw InputError(Diagnostic{.origin = {study.table.file(), study.table.line(row), 1},
+                              .message = message,
+                              .key = {},
+                              .source_line = {},
+                              .note = {},
+                              .help = help});
+}
+
+MappedValue value_of(const Study& study, const Field& field, std::size_t row) {
+  if (field.column.empty()) return field.constant;
+  const std::string& text = study.table.cell(row, field.column);
+  MappedValue out{text, {}};
+  if (!field.values.empty()) {
+    const auto found = field.values.find(text);
+    if (found == field.values.end()) {
+      std::vector<std::string> known;
+      for (const auto& [name, value] : field.values) known.push_back(name);
+      std::string help = did_you_mean(text, known);
+      if (help.empty()) help = "add it there, or leave the row out with 'rows'";
+      fail(study, row,
+           fmt::format("column '{}' says '{}', which {}.values of {} does not translate", field.column, text, field.key,
+                       study.file),
+           help);
+    }
+    out = found->second;
+  }
+  if (out.name.empty()) fail(study, row, fmt::format("column '{}' is empty", field.column));
+  out.settings.insert(out.settings.end(), field.constant.settings.begin(), field.constant.settings.end());
+  return out;
+}
+
+std::int64_t count_of(const Study& study, const Field& field, std::size_t row, std::int64_t most) {
+  const std::string text = value_of(study, field, row).name;
+  const auto number = parse_integer(text);
+  if (!number || *number < 1 || *number > most)
+    fail(study, row, fmt::format("{}: expected a whole number from 1 to {}, got '{}'", field.key, most, text));
+  return *number;
+}
+
+int workers_of(const Study& study, std::size_t row) {
+  constexpr std::int64_t kMost = 1 << 20;
+  return static_cast<int>(count_of(study, study.workers, row, kMost));
+}
+
+std::int64_t batch_of(const Study& study, std::size_t row) {
+  return count_of(study, study.batch, row, std::numeric_limits<std::int32_t>::max());
+}
+
+/// A name with '/' is a file; relative ones start at the folder of the study.
+std::string resolved(const Study& study, const std::string& name) {
+  if (name.find('/') == std::string::npos) return name;
+  return (std::filesystem::path(study.file).parent_path() / name).lexically_normal().string();
+}
+
+/// The mean measured step of the calibrating rows that agree with `row`, as a setting.
+std::string step_time_for(const Study& study, std::size_t row) {
+  const StepTimeRule& rule = *study.step_time;
+  double sum = 0.0;
+  int found = 0;
+  for (std::size_t other = 0; other < study.table.size(); ++other) {
+    bool agrees = rule.rows.takes(study.table, other);
+    for (const auto& column : rule.key)
+      agrees = agrees && study.table.cell(other, column) == study.table.cell(row, column);
+    if (!agrees) continue;
+    sum += measured_step(study, other, workers_of(study, other), batch_of(study, other)).value();
+    ++found;
+  }
+  if (found > 0) return format_number(sum / found) + "s";
+  std::string key;
+  for (const auto& column : rule.key)
+    key += fmt::format("{}{}={}", key.empty() ? "" : ", ", column, study.table.cell(row, column));
+  fail(study, row, fmt::format("no row of calibrate.step_time has {}", key),
+       "leave the row out with 'rows', or add its single-device measurement");
+}
+
+void add_settings(const Study& study, std::size_t row, Settings& out) {
+  for (const auto& rule : study.settings) {
+    if (!rule.rows.takes(study.table, row)) continue;
+    out.insert(out.end(), rule.fixed.begin(), rule.fixed.end());
+    if (rule.key.empty()) continue;
+    const std::string& value = study.table.cell(row, rule.column);
+    if (value.empty())
+      fail(study, row, fmt::format("column '{}' is empty, and '{}' is set from it", rule.column, rule.key));
+    out.emplace_back(rule.key, value);
+  }
+}
+
+bool calibrates(const Study& study, std::size_t row) {
+  if (study.step_time && study.step_time->rows.takes(study.table, row)) return true;
+  for (const auto& group : study.fits) {
+    if (group.rows.takes(study.table, row)) return true;
+  }
+  return false;
+}
+
+void set_role(const Study& study, Case& c) {
+  if (calibrates(study, c.row)) {
+    c.role = CaseRole::Calibration;
+    return;
+  }
+  for (const auto& rule : study.deviations) {
+    if (!rule.rows.takes(study.table, c.row)) continue;
+    c.role = CaseRole::Deviation;
+    c.entry = rule.entry;
+    c.beyond_pct = rule.beyond_pct;
+    return;
+  }
+}
+
+Case case_of(const Study& study, std::size_t row) {
+  Case c;
+  c.row = row;
+  c.id = study.table.cell(row, study.id_column);
+  const MappedValue model = value_of(study, study.model, row);
+  const MappedValue cluster = value_of(study, study.cluster, row);
+  const MappedValue strategy = value_of(study, study.strategy, row);
+  c.request.model = resolved(study, model.name);
+  c.request.cluster = resolved(study, cluster.name);
+  c.request.strategy = resolved(study, strategy.name);
+  c.request.workers = workers_of(study, row);
+  c.request.batch = batch_of(study, row);
+  add_settings(study, row, c.request.settings);
+  for (const auto* part : {&model, &cluster, &strategy})
+    c.request.settings.insert(c.request.settings.end(), part->settings.begin(), part->settings.end());
+  if (study.step_time) c.request.settings.emplace_back("step_time", step_time_for(study, row));
+  c.measured = measured_step(study, row, c.request.workers, *c.request.batch);
+  for (const auto& column : study.rank_within) c.rank_group += study.table.cell(row, column) + '\n';
+  if (study.rank_within.empty()) c.rank_group = fmt::format("{}\n{}", c.request.model, *c.request.batch);
+  set_role(study, c);
+  return c;
+}
+
+}  // namespace
+
+const char* name_of(CaseRole role) {
+  switch (role) {
+    case CaseRole::Scored:
+      return "scored";
+    case CaseRole::Calibration:
+      return "calibration";
+    case CaseRole::Deviation:
+      break;
+  }
+  return "deviation";
+}
+
+Seconds measured_step(const Study& study, std::size_t row, int workers, std::int64_t batch) {
+  const auto value = study.table.number(row, study.measured.column);
+  if (!value || !(*value > 0.0))
+    fail(study, row,
+         fmt::format("column '{}': expected a measured value greater than 0, got '{}'", study.measured.column,
+                     study.table.cell(row, study.measured.column)));
+  const auto samples = static_cast<double>(batch);
+  switch (study.measured.unit) {
+    case MeasuredUnit::SamplesPerSecond:
+      return Seconds{samples * workers / *value};
+    case MeasuredUnit::SamplesPerSecondPerWorker:
+      return Seconds{samples / *value};
+    case MeasuredUnit::StepMilliseconds:
+      return Seconds{*value * 1e-3};
+    case MeasuredUnit::StepSeconds:
+      break;
+  }
+  return Seconds{*value};
+}
+
+std::vector<Case> cases_of(const Study& study) {
+  std::vector<Case> out;
+  for (std::size_t row = 0; row < study.table.size(); ++row) {
+    if (study.rows.takes(study.table, row)) out.push_back(case_of(study, row));
+  }
+  if (out.empty()) throw InputError(fmt::format("{}: no row of {} is selected", study.file, study.table.file()));
+  return out;
+}
+
+}  // namespace simsync

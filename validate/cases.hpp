@@ -1,0 +1,41 @@
+// Rows of a study as questions to a predictor.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/engine/predict.hpp"
+#include "validate/study.hpp"
+
+namespace simsync {
+
+/// Why a row is or is not scored.
+enum class CaseRole {
+  Scored,
+  Calibration,  ///< its measured time went into step_time or a fitted parameter
+  Deviation,    ///< known to be wrong
+};
+const char* name_of(CaseRole role);
+
+struct Case {
+  std::string id;
+  std::size_t row = 0;     ///< of the study's table
+  PredictRequest request;  ///< with every setting except fitted parameters
+  Seconds measured;        ///< of one step
+  CaseRole role = CaseRole::Scored;
+  std::string entry;        ///< of a deviation
+  double beyond_pct = 0.0;  ///< of a deviation
+  std::string rank_group;
+};
+
+/// Every row that the study selects, in the order of the table. Roles: a row that calibrates is Calibration even
+/// when it is also listed as a deviation.
+/// @throws InputError naming file, line and column of the cell that is at fault, or the case that no
+/// calibrating row fits.
+std::vector<Case> cases_of(const Study& study);
+
+/// Seconds of one step of one row. `samples_per_s`: batch * workers / value; `samples_per_s_per_worker`:
+/// batch / value; `s` and `ms`: the value itself.
+Seconds measured_step(const Study& study, std::size_t row, int workers, std::int64_t batch);
+
+}  // namespace simsync

@@ -1,0 +1,200 @@
+#include "validate/evaluate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "validate/fit.hpp"
+
+namespace simsync {
+namespace {
+
+/// A parameter that a 2 % error moves over more than this share of its range is not identified.
+constexpr double kMostSpread = 0.25;
+
+/// A fitted value and the cases that it is set for.
+struct SetValue {
+  const FitParameter* parameter;
+  std::string text;
+};
+
+class Evaluation {
+public:
+  Evaluation(const Study& study, Predictor& predictor, const Progress& progress)
+      : study_(study), predictor_(predictor), progress_(progress), cases_(cases_of(study)) {}
+  StudyResult run();
+
+private:
+  [[nodiscard]] Seconds predicted(const Case& c, const std::vector<SetValue>& values);
+  void fit(const FitGroup& group);
+  std::vector<const Case*> rows_of(const FitGroup& group) const;
+  void expect_identified(const FitGroup& group, const FitResult& result) const;
+  void predict_all();
+  void summarize();
+  void judge();
+  void note(const std::string& what, std::size_t done, std::size_t total) const {
+    if (progress_) progress_(what, done, total);
+  }
+
+  const Study& study_;
+  Predictor& predictor_;
+  const Progress& progress_;
+  std::vector<Case> cases_;
+  std::vector<SetValue> fitted_;
+  StudyResult result_;
+};
+
+Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values) {
+  PredictRequest request = c.request;
+  for (const auto& value : values) {
+    if (value.parameter->rows.takes(study_.table, c.row))
+      request.settings.emplace_back(value.parameter->key, value.text);
+  }
+  try {
+    const Seconds time = predictor_.step_time(request);
+    if (!(time.value() > 0.0) || !std::isfinite(time.value()))
+      throw PlanError(fmt::format("the predicted step time is {} s", time.value()));
+    return time;
+  } catch (const PlanError& e) {
+    throw PlanError(fmt::format("case '{}': {}", c.id, e.what()));
+  }
+}
+
+std::vector<const Case*> Evaluation::rows_of(const FitGroup& group) const {
+  std::vector<const Case*> out;
+  for (const auto& c : cases_) {
+    if (group.rows.takes(study_.table, c.row)) out.push_back(&c);
+  }
+  if (out.size() < group.parameters.size())
+    throw InputError(Diagnostic{
+        .origin = group.origin,
+        .message = fmt::format("{} parameters need at least as many rows, got {}", group.parameters.size(), out.size()),
+        .key = group.key_path,
+        .source_line = {},
+        .note = {},
+        .help = "rows that 'rows' of the study leaves out do not count"});
+  return out;
+}
+
+void Evaluation::expect_identified(const FitGroup& group, const FitResult& result) const {
+  for (std::size_t p = 0; p < group.parameters.size(); ++p) {
+    if (result.spread[p] <= kMostSpread) continue;
+    const std::string how = result.spread[p] > 1.0
+                                ? "over its whole range"
+                                : fmt::format("over {:.0f} % of its range", 100.0 * result.spread[p]);
+    throw InputError(
+        Diagnostic{.origin = group.parameters[p].origin,
+                   .message = fmt::format("its rows cannot identify '{}': a measurement error of 2 % moves it {}",
+                                          group.parameters[p].key, how),
+                   .key = group.key_path,
+                   .source_line = {},
+                   .note = {},
+                   .help = "give rows whose step time depends on it, or fix its value under 'settings'"});
+  }
+}
+
+void Evaluation::fit(const FitGroup& group) {
+  const auto rows = rows_of(group);
+  std::vector<SetValue> values = fitted_;
+  for (const auto& parameter : group.parameters) values.push_back({&parameter, {}});
+  const auto apply = [&](const std::vector<double>& shares) {
+    for (std::size_t p = 0; p < shares.size(); ++p) {
+      const FitParameter& parameter = group.parameters[p];
+      values[fitted_.size() + p].text =
+          parameter.scale.text(parameter.scale.at(shares[p], parameter.low, parameter.high));
+    }
+  };
+  std::size_t done = 0;
+  const auto residuals = [&](const std::vector<double>& shares) {
+    apply(shares);
+    std::vector<double> out;
+    for (const Case* c : rows) {
+      out.push_back(std::log(predicted(*c, values) / c->measured));
+      note("fit", ++done, 0);
+    }
+    return out;
+  };
+  const FitResult result = fit_shares(group.parameters.size(), residuals);
+  expect_identified(group, result);
+  apply(result.shares);
+  for (std::size_t p = 0; p < group.parameters.size(); ++p) {
+    result_.parameters.push_back({.key = group.parameters[p].key,
+                                  .value = values[fitted_.size() + p].text,
+                                  .spread = result.spread[p],
+                                  .rms_pct = 100.0 * result.rms,
+                                  .rows = rows.size()});
+  }
+  fitted_ = values;
+}
+
+void Evaluation::predict_all() {
+  for (const auto& c : cases_) {
+    CaseResult result{.the_case = c, .predicted = {}, .failure = {}};
+    try {
+      result.predicted = predicted(c, fitted_);
+    } catch (const PlanError& e) {
+      result.failure = e.what();
+    }
+    result_.cases.push_back(std::move(result));
+    note("predict", result_.cases.size(), cases_.size());
+  }
+}
+
+void Evaluation::summarize() {
+  std::vector<Sample> scored;
+  std::vector<Sample> all;
+  Summary& s = result_.summary;
+  for (const auto& c : result_.cases) {
+    if (c.the_case.role == CaseRole::Calibration) ++s.calibration;
+    if (c.the_case.role == CaseRole::Deviation) ++s.deviations;
+    if (c.the_case.role == CaseRole::Calibration || !c.failure.empty()) continue;
+    all.push_back(c.sample());
+    if (c.the_case.role == CaseRole::Scored) scored.push_back(c.sample());
+  }
+  const Ranking order = ranking(scored, study_.measured.error_pct);
+  s.cases = scored.size();
+  s.mape_pct = mean_absolute_error_pct(scored);
+  s.p90_error_pct = p90_error_pct(scored);
+  s.pairwise_accuracy = order.accuracy;
+  s.kendall_tau = order.kendall_tau;
+  s.pairs = order.pairs;
+  s.mape_all_pct = mean_absolute_error_pct(all);
+}
+
+void Evaluation::judge() {
+  const Summary& s = result_.summary;
+  auto& findings = result_.findings;
+  for (const auto& c : result_.cases) {
+    if (!c.failure.empty()) findings.push_back(c.failure);
+    if (c.the_case.role != CaseRole::Deviation || !c.failure.empty()) continue;
+    const double error = error_pct(c.sample());
+    if (std::abs(error) <= c.the_case.beyond_pct)
+      findings.push_back(fmt::format("case '{}' is listed under '{}' as more than {:g} % off and is only {:.1f} % off",
+                                     c.the_case.id, c.the_case.entry, c.the_case.beyond_pct, error));
+  }
+  if (s.cases == 0) findings.emplace_back("no case is left to be scored");
+  if (s.mape_pct > study_.tolerance.mape_pct)
+    findings.push_back(fmt::format("mape_pct is {:.2f}, allowed are {:g}", s.mape_pct, study_.tolerance.mape_pct));
+  const auto least = study_.tolerance.pairwise_accuracy;
+  if (least && s.pairwise_accuracy < *least)
+    findings.push_back(
+        fmt::format("pairwise_accuracy is {:.4f}, expected is at least {:g}", s.pairwise_accuracy, *least));
+}
+
+StudyResult Evaluation::run() {
+  result_.study = study_.name;
+  for (const auto& group : study_.fits) fit(group);
+  predict_all();
+  summarize();
+  judge();
+  return std::move(result_);
+}
+
+}  // namespace
+
+StudyResult evaluate(const Study& study, Predictor& predictor, const Progress& progress) {
+  return Evaluation(study, predictor, progress).run();
+}
+
+}  // namespace simsync

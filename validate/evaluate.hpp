@@ -1,0 +1,59 @@
+// Runs a study: calibrates on some rows, predicts the others, compares.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "validate/cases.hpp"
+#include "validate/metrics.hpp"
+#include "validate/predictor.hpp"
+
+namespace simsync {
+
+struct FittedParameter {
+  std::string key;
+  std::string value;     ///< as a setting
+  double spread = 0.0;   ///< share of its range that a 2 % measurement error moves it
+  double rms_pct = 0.0;  ///< of the rows that it was fitted to, after the fit
+  std::size_t rows = 0;
+};
+
+struct CaseResult {
+  Case the_case;
+  Seconds predicted;
+  std::string failure;  ///< why there is no prediction; empty when there is one
+  [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
+};
+
+/// Over the scored cases.
+struct Summary {
+  std::size_t cases = 0;
+  double mape_pct = 0.0;
+  double p90_error_pct = 0.0;
+  double pairwise_accuracy = 1.0;
+  double kendall_tau = 1.0;
+  std::size_t pairs = 0;        ///< ranked for pairwise_accuracy
+  std::size_t calibration = 0;  ///< cases whose measurement was used
+  std::size_t deviations = 0;   ///< cases left out because they are known to be wrong
+  double mape_all_pct = 0.0;    ///< scored and deviating cases together
+};
+
+struct StudyResult {
+  std::string study;
+  std::vector<FittedParameter> parameters;
+  std::vector<CaseResult> cases;  ///< in the order of the table
+  Summary summary;
+  std::vector<std::string> findings;  ///< missed tolerances, closed deviations, failed predictions
+  [[nodiscard]] bool passed() const { return findings.empty(); }
+};
+
+/// Called after every finished piece of work: what is done, and how many of how many; the total of a fit is 0
+/// because it is not known before.
+using Progress = std::function<void(const std::string& what, std::size_t done, std::size_t total)>;
+
+/// Deterministic for a deterministic predictor.
+/// @throws InputError when a row cannot be read, a fitted parameter is not identified by its rows (naming it), or
+/// the predictor rejects a name or setting; PlanError when a row that calibrates cannot be predicted.
+StudyResult evaluate(const Study& study, Predictor& predictor, const Progress& progress = {});
+
+}  // namespace simsync

@@ -1,0 +1,21 @@
+// Who answers what a step takes: the engine, or a fake in tests.
+#pragma once
+#include "base/units.hpp"
+#include "sim/engine/predict.hpp"
+
+namespace simsync {
+
+class Predictor {
+public:
+  virtual ~Predictor() = default;
+  /// @throws InputError, PlanError as predict() does.
+  virtual Seconds step_time(const PredictRequest& request) = 0;
+};
+
+/// Calls predict() for every question.
+class EnginePredictor : public Predictor {
+public:
+  Seconds step_time(const PredictRequest& request) override;
+};
+
+}  // namespace simsync

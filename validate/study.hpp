@@ -1,0 +1,123 @@
+// A study: measured rows, how they map to predictions, which of them calibrate, and how close is close enough.
+//
+// Format and metrics: validate/README.md. Nothing about a study is compiled in.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/csv.hpp"
+#include "base/units.hpp"
+#include "validate/scale.hpp"
+
+namespace simsync {
+
+/// `key=value` pairs in the order of the file, as PredictRequest::settings takes them.
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+/// Which rows of the reference table are meant.
+struct RowFilter {
+  /// One column and the values it may have; texts are compared exactly.
+  struct Condition {
+    std::string column;
+    std::vector<std::string> values;
+  };
+  std::vector<Condition> where;   ///< all must hold
+  std::vector<Condition> except;  ///< a row for which any holds is left out
+  [[nodiscard]] bool takes(const CsvTable& table, std::size_t row) const;
+};
+
+/// What one text of the table stands for.
+struct MappedValue {
+  std::string name;
+  Settings settings;
+};
+
+/// A property of a case: the same for all rows, or read from a column and perhaps translated.
+struct Field {
+  std::string column;  ///< empty: `constant` serves every row
+  MappedValue constant;
+  std::map<std::string, MappedValue> values;  ///< empty: the cell's text is used as it is
+  std::string key;                            ///< key path in the study, for messages
+};
+
+enum class MeasuredUnit { SamplesPerSecond, SamplesPerSecondPerWorker, StepSeconds, StepMilliseconds };
+
+struct Measured {
+  std::string column;
+  MeasuredUnit unit = MeasuredUnit::StepSeconds;
+  double error_pct = 1.0;  ///< stated error of one value; closer pairs are not ranked
+};
+
+/// Settings for some rows: fixed texts, or one key whose value is the text of a column.
+struct SettingRule {
+  RowFilter rows;
+  Settings fixed;
+  std::string key;
+  std::string column;
+};
+
+/// Rows whose measured time becomes `step_time` of every case that agrees with them in `key`.
+struct StepTimeRule {
+  RowFilter rows;
+  std::vector<std::string> key;  ///< columns
+};
+
+struct FitParameter {
+  std::string key;  ///< as set_parameter knows it
+  Scale scale;
+  double low = 0.0;
+  double high = 0.0;
+  RowFilter rows;  ///< cases that it is set for
+  Origin origin;
+};
+
+/// Up to three parameters found together from the same rows. Groups are fitted in the order of the file.
+struct FitGroup {
+  std::vector<FitParameter> parameters;
+  RowFilter rows;
+  Origin origin;
+  std::string key_path;
+};
+
+struct Tolerance {
+  double mape_pct = 0.0;
+  std::optional<double> pairwise_accuracy;
+};
+
+/// Cases known to be wrong. They are not scored; one that comes within `beyond_pct` is a finding.
+struct DeviationRule {
+  RowFilter rows;
+  std::string entry;  ///< heading of DEVIATIONS.md or any text that says why
+  double beyond_pct = 10.0;
+};
+
+struct Study {
+  std::string name;
+  std::string description;
+  std::string file;
+  CsvTable table;
+  std::string id_column = "id";
+  RowFilter rows;
+  Field model, cluster, strategy, workers, batch;
+  std::vector<SettingRule> settings;
+  Measured measured;
+  std::optional<StepTimeRule> step_time;
+  std::vector<FitGroup> fits;
+  Tolerance tolerance;
+  std::vector<DeviationRule> deviations;
+  std::vector<std::string> rank_within;  ///< columns; empty: pairs of equal model and batch
+};
+
+/// Reads a study and its reference table. @throws InputError with every finding.
+Study load_study(const std::string& path);
+/// The same from text; `path` stands for the file in messages and relative paths start at its folder.
+Study parse_study(const std::string& text, const std::string& path);
+/// `name_or_path` as given to `simsync validate`. @throws InputError naming the closest known study.
+Study find_study(const std::string& name_or_path);
+/// Names of the built-in studies, sorted.
+std::vector<std::string> known_studies();
+
+}  // namespace simsync

@@ -9,13 +9,16 @@
 namespace simsync {
 
 /// What a device can do, as far as a layer's time depends on it. Sources are named where presets define it.
+///
+/// The defaults are round numbers between the devices of the NeuSight measurements in models/profiles (A100, H100,
+/// V100 and L4, fp32); models/README.md has the errors that remain.
 struct Roofline {
   FlopsPerSecond peak{1e12};        ///< for the precision in use
   BytesPerSecond memory{1e11};      ///< device memory
   Seconds launch{5e-6};             ///< fixed cost of one kernel, hidden or not
-  double compute_efficiency = 0.6;  ///< share of peak reached by a large matrix product or convolution
-  double memory_efficiency = 0.8;   ///< share of memory bandwidth reached by a large copy
-  Flops half_efficiency{1e9};       ///< work at which half of compute_efficiency is reached
+  double compute_efficiency = 0.7;  ///< share of peak reached by a large matrix product or convolution
+  double memory_efficiency = 0.75;  ///< share of memory bandwidth reached by a large copy
+  Flops half_efficiency{0.5e9};     ///< work at which half of compute_efficiency is reached
   double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16
 };
 

@@ -8,10 +8,10 @@
 namespace simsync::detail {
 namespace {
 
-RoutedHop routed(const RouteContext& context, const Hop& hop) {
+RoutedHop routed(const RouteContext& context, const Hop& hop, int first_rank) {
   const CollectiveCosts& costs = context.cluster.collective;
-  const Place from = context.plan.ranks[static_cast<std::size_t>(hop.from)];
-  Place to = context.plan.ranks[static_cast<std::size_t>(hop.to)];
+  const Place from = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.from)];
+  Place to = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.to)];
   const bool inter = from.node != to.node;
   if (inter && context.folding.folded()) to.node = from.node;
   const Path path = inter ? context.topology.network_path(from, to) : context.topology.path(from, to);
@@ -36,14 +36,20 @@ RoutedHop routed(const RouteContext& context, const Hop& hop) {
 
 }  // namespace
 
-RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks) {
-  const GroupShape group = group_shape(context.plan, context.cluster);
+RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks, int node) {
+  GroupShape group = group_shape(context.plan, context.cluster);
+  int first_rank = 0;
+  if (node >= 0) {
+    const auto [begin, end] = context.plan.cell_ranks(Scope::Node, node);
+    group = {.node_begin = {0, end - begin}, .channels = 1};
+    first_rank = begin;
+  }
   RoutedSchedule out;
   const auto append = [&](const CollectiveSchedule& schedule) {
     const int first_hop = static_cast<int>(out.hops.size());
     const int first_pipeline = static_cast<int>(out.pipelines.size());
     for (const Hop& hop : schedule.hops) {
-      RoutedHop next = routed(context, hop);
+      RoutedHop next = routed(context, hop, first_rank);
       next.pipeline += first_pipeline;
       for (int& id : next.needs) id += first_hop;
       for (int& id : next.after) id += first_hop;
@@ -51,7 +57,7 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
     }
     out.pipelines.insert(out.pipelines.end(), schedule.pipelines.begin(), schedule.pipelines.end());
   };
-  if (context.folding.folded()) {
+  if (context.folding.folded() && node < 0) {
     for (const int cell : context.folding.cells) append(schedule_of(primitive, algorithm, group, chunks, cell));
   } else {
     append(schedule_of(primitive, algorithm, group, chunks));

@@ -47,6 +47,7 @@ struct RouteContext {
   std::function<int(const std::vector<LinkId>&)> path_of;  ///< numbers a way in the FlowNetwork
 };
 
-RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks);
+/// The group is the job, or node number `node` of the plan when that is not -1.
+RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks, int node);
 
 }  // namespace simsync::detail

@@ -9,6 +9,7 @@
 #include "models/profile.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/plan/plan.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync {
@@ -21,7 +22,8 @@ struct PredictRequest {
   int workers = 1;
   std::optional<std::int64_t> batch;  ///< per worker; the model's default when absent
   /// `--set key=value` in the user's order. Keys: `step_time`, `precision`, `profile`, `seed`, `fidelity`,
-  /// `iterations`, `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
+  /// `iterations`, `placement` (GPUs per node: `2,3,4,4`), `straggler` (one node computes so many times slower),
+  /// `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
@@ -40,12 +42,31 @@ struct PredictedRow {
   Seconds step_low;            ///< equal to step_time until a calibration gives its covariance
   Seconds step_high;
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
-  std::string profile;         ///< name_of(ProfileSource) and provenance
+  std::string profile;         ///< name_of(ProfileSource)
+  std::string provenance;      ///< where the profile's numbers come from
   [[nodiscard]] double throughput() const { return static_cast<double>(batch) * workers / step_time.value(); }
 };
 
-/// Reads the files, builds the strategy, compiles the plan and replays it.
-/// @throws InputError, PlanError.
+/// Everything that a request names, read and decided.
+struct Problem {
+  Model model;
+  Cluster cluster;
+  Strategy strategy;
+  Profile profile;
+  Plan plan;
+  ReplayOptions options;
+  std::vector<std::string> notes;  ///< what was assumed, for stderr
+};
+
+/// Reads the files, builds the strategy and compiles the plan. @throws InputError, PlanError.
+Problem prepare(const PredictRequest& request);
+/// The row of a replayed problem.
+PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction);
+/// prepare, replay and row_of in one. @throws InputError, PlanError.
 PredictedRow predict(const PredictRequest& request);
+
+/// Header and cells of a row, in the order of the contract (README: columns).
+const std::vector<std::string>& row_header();
+std::vector<std::string> row_cells(const PredictedRow& row);
 
 }  // namespace simsync

@@ -102,9 +102,10 @@ private:
   // replay_resources.cpp: queues, devices, transfers
   void become_ready(const Instance& instance, std::int32_t cause);
   QueueState& queue_state(QueueId queue, const Instance& instance);
-  [[nodiscard]] bool admits(const Queue& queue, const QueueState& state) const;
+  [[nodiscard]] static bool admits(const Queue& queue, const QueueState& state, double bytes);
   void serve(QueueId queue, QueueState& state, std::int32_t cause);
   void leave_queue(const Instance& instance);
+  void give_back(const Instance& instance);
   void start(const Instance& instance, std::int32_t cause);
   void start_compute(const Instance& instance);
   void arm_compute(Device& device, const Instance& instance);
@@ -117,7 +118,7 @@ private:
 
   // replay_collectives.cpp
   void start_collective(const Instance& instance);
-  const RoutedSchedule& schedule_for(const Op& op);
+  const RoutedSchedule& schedule_for(const Op& op, int cell);
   void open_collective(int run);
   void start_hop(int run, int hop);
   void try_message(int run, int hop);
@@ -146,6 +147,7 @@ private:
   std::vector<int> node_of_;          ///< simulated rank -> simulated node
   std::vector<std::size_t> first_;    ///< op -> number of its first instance
   std::size_t instances_ = 0;
+  std::vector<std::vector<OpId>> held_by_;        ///< op -> ops whose place in a queue it gives back
   std::vector<std::vector<After>> releases_;      ///< op -> ops that wait for it (After::op is the waiting op)
   std::vector<std::int32_t> waits_now_;           ///< instance -> predecessors of the same iteration
   std::vector<std::int32_t> waits_before_;        ///< instance -> predecessors of the iteration before
@@ -166,7 +168,7 @@ private:
   std::map<std::vector<int>, int> paths_;
   std::vector<std::vector<int>> path_links_;              ///< by path
   std::map<std::pair<int, int>, int> connections_;        ///< (from node, to node) -> link
-  std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int>, std::unique_ptr<RoutedSchedule>> schedules_;
+  std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int, int>, std::unique_ptr<RoutedSchedule>> schedules_;
   std::vector<std::unique_ptr<ActiveCollective>> active_;
   std::vector<int> free_active_;
 

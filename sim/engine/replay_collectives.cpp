@@ -6,19 +6,20 @@
 
 namespace simsync::detail {
 
-const RoutedSchedule& Replay::schedule_for(const Op& op) {
+const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
   const bool pipelined = op.algorithm == CollectiveAlgorithm::DoubleBinaryTree || op.algorithm == CollectiveAlgorithm::BroadcastReduce;
   const int chunks = pipelined ? tree_chunks(op.bytes) : 1;
-  auto& slot = schedules_[{op.primitive, op.algorithm, chunks}];
+  const int node = op.scope == Scope::Node ? folding_.cells[static_cast<std::size_t>(cell)] : -1;
+  auto& slot = schedules_[{op.primitive, op.algorithm, chunks, node}];
   if (slot) return *slot;
   const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links) { return path_along(links); }};
-  slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks));
+  slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks, node));
   return *slot;
 }
 
 void Replay::start_collective(const Instance& instance) {
   const Op& op = op_of(instance);
-  const RoutedSchedule& schedule = schedule_for(op);
+  const RoutedSchedule& schedule = schedule_for(op, instance.cell);
   if (free_active_.empty()) {
     free_active_.push_back(static_cast<int>(active_.size()));
     active_.push_back(std::make_unique<ActiveCollective>());

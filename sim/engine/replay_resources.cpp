@@ -14,9 +14,10 @@ Replay::QueueState& Replay::queue_state(QueueId queue, const Instance& instance)
   return queues_[static_cast<std::size_t>(queue)][static_cast<std::size_t>(cell)];
 }
 
-bool Replay::admits(const Queue& queue, const QueueState& state) const {
+bool Replay::admits(const Queue& queue, const QueueState& state, double bytes) {
   if (queue.slots > 0 && state.in_service >= queue.slots) return false;
-  return queue.credit <= 0.0 || state.in_flight < queue.credit;
+  if (queue.credit <= 0.0 || state.in_service == 0) return true;
+  return queue.strict ? state.in_flight + bytes <= queue.credit : state.in_flight < queue.credit;
 }
 
 void Replay::become_ready(const Instance& instance, std::int32_t cause) {
@@ -32,18 +33,29 @@ void Replay::become_ready(const Instance& instance, std::int32_t cause) {
 
 void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
   const Queue& queue = plan_.queues[static_cast<std::size_t>(id)];
-  while (!state.waiting.empty() && admits(queue, state)) {
-    const Instance next = state.waiting.begin()->instance;
-    state.waiting.erase(state.waiting.begin());
+  for (auto next = state.waiting.begin(); next != state.waiting.end();) {
+    const Instance instance = next->instance;
+    const double bytes = op_of(instance).bytes;
+    if (!admits(queue, state, bytes)) {
+      if (!queue.strict || (queue.slots > 0 && state.in_service >= queue.slots)) return;
+      ++next;
+      continue;
+    }
+    next = state.waiting.erase(next);
     ++state.in_service;
-    state.in_flight += op_of(next).bytes;
-    start(next, cause);
+    state.in_flight += bytes;
+    start(instance, cause);
   }
 }
 
 void Replay::leave_queue(const Instance& instance) {
   const Op& op = op_of(instance);
-  if (op.queue < 0) return;
+  if (op.queue >= 0 && op.held_until < 0) give_back(instance);
+  for (const OpId holder : held_by_[static_cast<std::size_t>(instance.op)]) give_back({holder, instance.cell, instance.iteration});
+}
+
+void Replay::give_back(const Instance& instance) {
+  const Op& op = op_of(instance);
   QueueState& state = queue_state(op.queue, instance);
   --state.in_service;
   state.in_flight -= op.bytes;

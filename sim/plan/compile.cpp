@@ -36,7 +36,7 @@ const DeviceClass& PlanWriter::device() const {
 
 double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch) {
   const double share = static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
-  if (variable.sparse) {
+  if (travels_sparse(variable, how)) {
     // Rows touched by the batch, counted with repetition, each with its 64-bit index.
     const double rows = variable.lookups_per_sample * static_cast<double>(batch) * share;
     const double width = static_cast<double>(variable.elements()) / static_cast<double>(std::max<std::int64_t>(1, variable.shape.front()));
@@ -136,7 +136,7 @@ void write_updates(PlanWriter& writer) {
   writer.gates[first].push_back(writer.backward.front());
   for (LayerId layer = 0; layer < writer.gates.size(); ++layer) {
     // Under Gate::All the first layer waits for what every layer needs.
-    const LayerId waiting = at_once && writer.strategy.graph.pull == Pull::AfterUpdate ? first : layer;
+    const LayerId waiting = at_once && !writer.strategy.graph.pull_at_step_start ? first : layer;
     for (const OpId id : writer.gates[layer])
       writer.plan.ops[static_cast<std::size_t>(writer.forward[waiting])].after.push_back({id, 1});
   }
@@ -190,23 +190,39 @@ void write_ranks(Plan& plan, const Cluster& cluster, const Strategy& strategy) {
   plan.node_begin.push_back(plan.rank_count());
 }
 
+/// Whether one message per host leaves, rather than one per device.
+bool aggregates(const Strategy& strategy) {
+  for (const auto& variable : strategy.variables)
+    for (const Shard& shard : variable.shards)
+      if (const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer)) return ps->local_aggregation;
+  return false;
+}
+
 void write_queues(detail::PlanWriter& writer) {
   const GraphStrategy& graph = writer.strategy.graph;
   writer.compute = writer.add_queue({.name = "compute", .scope = Scope::Rank, .slots = 1});
   writer.host = writer.add_queue({.name = "host", .scope = Scope::Node,
                                   .slots = writer.cluster.group_of(writer.plan.ranks.front().node).cpu.threads});
   const Scheduling& scheduling = graph.scheduling;
-  const bool scheduled = scheduling.ordering == Ordering::Priority || scheduling.credit.count > 0;
   const auto credit = static_cast<double>(scheduling.credit.count);
-  if (graph.serial_collectives || scheduled) {
-    writer.communication = writer.add_queue({.name = "communication", .scope = Scope::Job, .slots = scheduled && credit > 0.0 && !graph.serial_collectives ? 0 : 1,
-                                             .credit = graph.serial_collectives ? 0.0 : credit, .ordering = scheduling.ordering});
+  const bool scheduled = scheduling.ordering == Ordering::Priority || credit > 0.0;
+  const Queue limited{.name = {}, .scope = Scope::Job, .slots = credit > 0.0 ? 0 : 1, .credit = credit,
+                      .strict = scheduling.credit_is_strict, .ordering = scheduling.ordering};
+  const auto add = [&](const char* name, Scope scope) {
+    Queue queue = limited;
+    queue.name = name;
+    queue.scope = scope;
+    return writer.add_queue(std::move(queue));
+  };
+  if (graph.serial_collectives) {
+    writer.communication = writer.add_queue({.name = "communication", .scope = Scope::Job, .slots = 1, .ordering = scheduling.ordering});
+  } else if (scheduled) {
+    writer.communication = add("communication", Scope::Job);
   }
-  if (scheduled) {
-    const int slots = credit > 0.0 ? 0 : 1;
-    writer.push = writer.add_queue({.name = "push", .scope = Scope::Node, .slots = slots, .credit = credit, .ordering = scheduling.ordering});
-    writer.pull = writer.add_queue({.name = "pull", .scope = Scope::Node, .slots = slots, .credit = credit, .ordering = scheduling.ordering});
-  }
+  if (!scheduled) return;
+  const Scope sender = aggregates(writer.strategy) ? Scope::Node : Scope::Rank;
+  if (!scheduling.pulls_only) writer.push = add("push", sender);
+  if (scheduling.pulls_only || scheduling.credit_per_direction) writer.pull = add("pull", sender);
 }
 
 }  // namespace

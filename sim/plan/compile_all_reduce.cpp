@@ -31,10 +31,10 @@ Reduced collect(const PlanWriter& writer) {
     for (const Shard& shard : how.shards) {
       const auto* reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer);
       if (reduce == nullptr) continue;
-      // A sparse gradient cannot be summed in place; it travels as the dense table it would be added to.
-      Variable dense = variable;
-      dense.sparse = false;
-      const double bytes = wire_bytes(dense, how, shard.elements, writer.profile.batch);
+      // A sum of sparse gradients is not sparse: a collective moves the table that they would be added to.
+      VariableStrategy dense = how;
+      dense.sparse_as_dense = true;
+      const double bytes = wire_bytes(variable, dense, shard.elements, writer.profile.batch);
       out.gradients.push_back({.variable = id, .bytes = bytes,
                                .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
                                .group = reduce->group, .priority = how.priority});

@@ -53,7 +53,7 @@ public:
   [[nodiscard]] const std::vector<OpId>& updates() const { return updates_; }
 
 private:
-  [[nodiscard]] bool scheduled() const { return w_.push >= 0 || w_.strategy.graph.scheduling.partition.count > 0; }
+  [[nodiscard]] bool scheduled() const { return w_.push >= 0 || w_.pull >= 0 || w_.strategy.graph.scheduling.partition.count > 0; }
   [[nodiscard]] std::string label(std::size_t number) const { return w_.label(id_, number, pieces_.size()); }
   [[nodiscard]] std::int32_t layer() const { return static_cast<std::int32_t>(variable_.layer); }
   [[nodiscard]] const CpuClass& cpu(const Place& place) const { return w_.cluster.group_of(place.node).cpu; }
@@ -95,8 +95,32 @@ private:
     return op;
   }
 
+  [[nodiscard]] bool on_gpu() const { return w_.strategy.graph.aggregate_on_gpu && ranks_per_node() > 1 && !travels_sparse(variable_, how_); }
+
+  /// A collective among the GPUs of each host.
+  OpId inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
+    Op op;
+    op.kind = OpKind::Collective;
+    op.scope = Scope::Node;
+    op.primitive = primitive;
+    op.algorithm = CollectiveAlgorithm::Ring;
+    op.bytes = bytes;
+    op.duration = w_.cluster.collective.launch;
+    op.priority = how_.priority;
+    op.after = {{after, 0}};
+    op.reason = {Phase::Aggregate, layer(), text};
+    return w_.add(std::move(op));
+  }
+
   /// Gradients of one host summed there. A sparse gradient is gathered, so that its bytes add up instead.
   OpId aggregate(double bytes, const std::string& text) {
+    if (on_gpu()) {
+      // Every GPU sums its part of the bytes and copies that part to the host.
+      const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
+      Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(), text);
+      copy.after = {{scattered, 0}};
+      return w_.add(std::move(copy));
+    }
     Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
     copy.duration = compression_time(how_, bytes, w_.device());
     copy.after = {{w_.gradient_ready(variable_.layer), 0}};
@@ -151,7 +175,7 @@ private:
 
   OpId push(const Piece& piece, OpId whole) {
     const bool aggregated = piece.how.local_aggregation;
-    const double gathered = variable_.sparse && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
+    const double gathered = travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
     OpId ready = whole;
     if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
     if (!aggregated) ready = w_.gradient_ready(variable_.layer);
@@ -164,6 +188,7 @@ private:
     if (!aggregated) op.duration += compression_time(how_, piece.bytes, w_.device());
     op.after = {{ready, 0}};
     const OpId sent = w_.add(std::move(op));
+    sent_.push_back(sent);
     constexpr double kSumPasses = 3.0;  // two operands read, one written
     Op sum = server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
                          per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered));
@@ -195,13 +220,20 @@ private:
     op.streams = w_.strategy.graph.streams_per_server;
     op.duration = w_.strategy.graph.per_operation_cost;
     op.after = {{fresh, 0}};
-    return w_.add(std::move(op));
+    const OpId pulled = w_.add(std::move(op));
+    // One credit for both directions: the push keeps its place until the value is back.
+    Op& pushed = w_.plan.ops[static_cast<std::size_t>(sent_[piece.number])];
+    if (pushed.queue >= 0 && !w_.strategy.graph.scheduling.credit_per_direction && pushed.scope == scope) pushed.held_until = pulled;
+    return pulled;
   }
 
   OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text) {
-    Op op = transfer(Phase::Copy, Scope::Rank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes, text);
+    const int parts = on_gpu() ? ranks_per_node() : 1;
+    Op op = transfer(Phase::Copy, Scope::Rank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
     for (const OpId id : after) op.after.push_back({id, 0});
-    return w_.add(std::move(op));
+    const OpId copied = w_.add(std::move(op));
+    // The payload of an all-gather is what one rank contributes.
+    return parts > 1 ? inside_host(CollectivePrimitive::AllGather, bytes / parts, copied, text) : copied;
   }
 
   void finish(OpId arrived) {
@@ -217,7 +249,8 @@ private:
   const Variable& variable_;
   const VariableStrategy& how_;
   std::vector<Piece> pieces_;
-  std::vector<OpId> updates_;
+  std::vector<OpId> sent_;     ///< by piece
+  std::vector<OpId> updates_;  ///< by piece
 };
 
 void refuse_asynchronous(const PlanWriter& writer) {
@@ -244,7 +277,7 @@ void write_parameter_servers(PlanWriter& writer) {
   }
   if (updates.empty()) return;
   OpId start = -1;
-  if (writer.strategy.graph.pull == Pull::AtStepStart) {
+  if (writer.strategy.graph.pull_at_step_start) {
     Op op;
     op.kind = OpKind::HostWork;
     op.scope = Scope::Job;

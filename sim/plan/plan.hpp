@@ -72,6 +72,8 @@ struct Op {
   OpKind kind = OpKind::Compute;
   Scope scope = Scope::Rank;
   QueueId queue = -1;           ///< serial resource it occupies while it runs; -1: none
+  /// Op of the same scope that gives back this one's place in the queue when it ends; -1: this one does itself.
+  OpId held_until = -1;
   int priority = 0;             ///< smaller first; only a Priority queue looks at it
   std::vector<After> after;
   Reason reason;
@@ -97,6 +99,7 @@ struct Queue {
   Scope scope = Scope::Rank;   ///< one queue per cell
   int slots = 1;               ///< instances served at a time; 0: as many as `credit` allows
   double credit = 0.0;         ///< bytes in flight below which another instance may start; 0: no such limit
+  bool strict = false;         ///< an instance must fit into what is left of the credit; one that does not lets others pass
   Ordering ordering = Ordering::Fifo;
 };
 

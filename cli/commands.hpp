@@ -1,0 +1,17 @@
+// One subcommand per file: an options struct, a setup that declares the flags, a run.
+#pragma once
+#include <CLI/CLI.hpp>
+
+#include "base/error.hpp"
+
+namespace simsync {
+
+/// What the command that ran has to say to the shell.
+struct Outcome {
+  ExitCode code = ExitCode::Ok;
+};
+
+void setup_predict(CLI::App& app, Outcome& outcome);
+void setup_list(CLI::App& app, Outcome& outcome);
+
+}  // namespace simsync

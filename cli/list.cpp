@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/parse_units.hpp"
+#include "cli/commands.hpp"
+#include "models/reader.hpp"
+#include "platforms/reader.hpp"
+#include "strategies/reader.hpp"
+
+namespace simsync {
+namespace {
+
+void list_models() {
+  for (const auto& name : known_models()) {
+    const Model model = find_model(name);
+    std::cout << fmt::format("{:<18} {:>13} parameters in {:>4} variables, {:>9.3f} GFLOP forward per sample, batch {}\n", name,
+                             model.parameter_count(), model.variables().size(), model.forward_flops().value() * 1e-9, model.default_batch());
+  }
+}
+
+void list_clusters() {
+  for (const auto& name : known_clusters()) std::cout << fmt::format("{:<22} {}\n", name, find_cluster(name).description);
+}
+
+void list_strategies() {
+  for (const auto& name : known_builders()) std::cout << fmt::format("{:<34} {}\n", name, describe_builder(name));
+  for (const auto& name : known_strategies()) std::cout << fmt::format("{:<34} preset file\n", name);
+}
+
+void list_settings(const std::string& cluster) {
+  std::cout << "step_time=TIME        measured single-device step to scale layer times to\n"
+               "precision=NAME        fp32, tf32, amp, fp16 or bf16\n"
+               "profile=NAME          auto, roofline, or a measured profile\n"
+               "fidelity=NAME         auto, steps, fluid or folded\n"
+               "iterations=N          most iterations to simulate\n"
+               "placement=G,G,...     GPUs per node\n"
+               "straggler=FACTOR      one node computes so many times slower\n"
+               "seed=N                for strategies that draw at random\n"
+               "strategy.OPTION=VALUE options of the strategy ('simsync list builders')\n";
+  const Cluster c = find_cluster(cluster);
+  std::cout << "and, for cluster '" << c.name << "':\n";
+  for (const auto& key : parameter_keys(c)) std::cout << fmt::format("{}={}\n", key, parameter_text(c, key));
+}
+
+}  // namespace
+
+void setup_list(CLI::App& app, Outcome&) {
+  auto* command = app.add_subcommand("list", "List models, clusters, strategies, builders or settings that simsync knows");
+  command->require_subcommand(1);
+  command->add_subcommand("models", "The model zoo")->callback(list_models);
+  command->add_subcommand("clusters", "Cluster presets")->callback(list_clusters);
+  command->add_subcommand("strategies", "Builders and preset files")->callback(list_strategies);
+  command->add_subcommand("builders", "Strategy builders and their options")->callback(list_strategies);
+  auto cluster = std::make_shared<std::string>("g4dn.12xlarge");
+  auto* settings = command->add_subcommand("settings", "Keys of --set");
+  settings->add_option("--cluster", *cluster, "Whose keys")->capture_default_str();
+  settings->callback([cluster] { list_settings(*cluster); });
+}
+
+}  // namespace simsync

@@ -1,0 +1,66 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
+#include "base/parse_units.hpp"
+#include "cli/commands.hpp"
+#include "cli/settings.hpp"
+#include "sim/engine/predict.hpp"
+
+namespace simsync {
+namespace {
+
+struct PredictOptions {
+  PredictRequest request;
+  std::int64_t batch = 0;
+  std::vector<std::string> settings;
+  std::string csv;
+};
+
+void print_summary(const PredictedRow& row, const Prediction& prediction) {
+  std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy, row.workers, row.batch);
+  std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
+  std::cout << fmt::format("  compute      {}\n", format_seconds(row.compute));
+  std::cout << fmt::format("  exposed comm {}\n", format_seconds(row.exposed_comm));
+  std::cout << fmt::format("  efficiency   {:.1f} % of linear scaling\n", 100.0 * row.scaling_efficiency);
+  std::cout << fmt::format("  layer times  {}: {}\n", row.profile, row.provenance);
+  std::cout << fmt::format("  fidelity     {} ({} of {} ranks simulated, {} flows, {} iterations)\n", name_of(row.fidelity),
+                           prediction.simulated_ranks, row.workers, prediction.flows, prediction.steps.size());
+}
+
+void run_predict(const PredictOptions& options) {
+  PredictRequest request = options.request;
+  if (options.batch != 0) request.batch = options.batch;
+  request.settings = parse_settings(options.settings);
+  const Problem problem = prepare(request);
+  const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
+  const PredictedRow row = row_of(request, problem, prediction);
+  if (!prediction.steady) std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size() << " iterations\n";
+  const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
+  if (options.csv == "-") {
+    std::cout << table;
+    return;
+  }
+  if (!options.csv.empty()) write_file(options.csv, table);
+  print_summary(row, prediction);
+}
+
+}  // namespace
+
+void setup_predict(CLI::App& app, Outcome&) {
+  auto options = std::make_shared<PredictOptions>();
+  auto* command = app.add_subcommand("predict", "Predict the step time of one model, cluster and strategy");
+  command->add_option("--model", options->request.model, "Model: a name ('simsync list models') or a path")->required();
+  command->add_option("--cluster", options->request.cluster, "Cluster: a name ('simsync list clusters') or a path")->required();
+  command->add_option("--strategy", options->request.strategy, "Strategy: a builder or preset ('simsync list strategies') or a path")->required();
+  command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str();
+  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(CLI::Range(1, 100'000'000));
+  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')");
+  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'");
+  command->callback([options] { run_predict(*options); });
+}
+
+}  // namespace simsync

@@ -171,8 +171,11 @@ void merge_compute(Plan& plan) {
     renumbered[i] = static_cast<OpId>(kept.size());
     kept.push_back(std::move(plan.ops[i]));
   }
-  for (Op& op : kept)
-    for (After& after : op.after) after.op = renumbered[static_cast<std::size_t>(into[static_cast<std::size_t>(after.op)])];
+  const auto moved = [&](OpId id) { return renumbered[static_cast<std::size_t>(into[static_cast<std::size_t>(id)])]; };
+  for (Op& op : kept) {
+    for (After& after : op.after) after.op = moved(after.op);
+    if (op.held_until >= 0) op.held_until = moved(op.held_until);
+  }
   plan.ops = std::move(kept);
 }
 

@@ -57,10 +57,10 @@ TEST_CASE("a wrong range is told", "[models][error]") {
 TEST_CASE("an unknown parameter names the closest one", "[models][error]") {
   const std::string text =
       "schema: simsync/model/v1\nname: m\nbatch: 2\nsample: image\nparameters: {width: 8}\ninput: [3, 8, 8]\n"
-      "layers:\n  - {conv: c, out: $widht, kernel: 1}\n";
+      "layers:\n  - {conv: c, out: $widh, kernel: 1}\n";
   CHECK(error_of(text) ==
-        "m.yaml:8:20: error: unknown parameter '$widht'\n"
-        "    8 |   - {conv: c, out: $widht, kernel: 1}\n"
+        "m.yaml:8:20: error: unknown parameter '$widh'\n"
+        "    8 |   - {conv: c, out: $widh, kernel: 1}\n"
         "      |                    ^\n"
         "  key:  layers[0].out\n"
         "  help: did you mean 'width'?");
@@ -90,10 +90,10 @@ TEST_CASE("an addition needs equal shapes", "[models][error]") {
 }
 
 TEST_CASE("an unknown input names the closest one", "[models][error]") {
-  const std::string text = kHead + "layers:\n  - {relu: first}\n  - {relu: second, from: frist}\n";
+  const std::string text = kHead + "layers:\n  - {relu: first}\n  - {relu: second, from: firs}\n";
   CHECK(error_of(text) ==
-        "m.yaml:8:26: error: no earlier layer or input is called 'frist'\n"
-        "    8 |   - {relu: second, from: frist}\n"
+        "m.yaml:8:26: error: no earlier layer or input is called 'firs'\n"
+        "    8 |   - {relu: second, from: firs}\n"
         "      |                          ^\n"
         "  key:  layers[1].from\n"
         "  help: did you mean 'first'?");
@@ -187,9 +187,9 @@ TEST_CASE("a setting must be a parameter of the extended model", "[models][error
 }
 
 TEST_CASE("an extended model must exist", "[models][error]") {
-  CHECK(error_of("schema: simsync/model/v1\nname: m\nextends: vgg61\n") ==
-        "m.yaml:3:10: error: unknown model 'vgg61'\n"
-        "    3 | extends: vgg61\n"
+  CHECK(error_of("schema: simsync/model/v1\nname: m\nextends: vgg116\n") ==
+        "m.yaml:3:10: error: unknown model 'vgg116'\n"
+        "    3 | extends: vgg116\n"
         "      |          ^\n"
         "  key:  extends\n"
         "  help: did you mean 'vgg16'?");

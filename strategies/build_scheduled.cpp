@@ -38,7 +38,6 @@ void build_p3(const BuildRequest& request, const Options& options, Strategy& str
   graph.scheduling.ordering = Ordering::Priority;
   // No credit in P3: each queue has one message in service, which one byte of credit expresses.
   graph.scheduling.credit = {1};
-  graph.scheduling.credit_per_direction = true;
   Placement placement(chosen_servers(request, options));
   sliced_round_robin(request, strategy, options.integer("slice", 1, kMostParameters), placement);
 }

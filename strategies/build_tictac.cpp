@@ -22,7 +22,6 @@ void build_tictac(const BuildRequest& request, const Options& options, Strategy&
   if (order == PullOrder::Tic) {
     graph.scheduling.ordering = Ordering::Priority;
     graph.scheduling.credit = options.bytes("credit", 0);
-    graph.scheduling.credit_per_direction = true;
     graph.scheduling.pulls_only = true;
   }
   const auto ranks = tic_ranks(request.model);

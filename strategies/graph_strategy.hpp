@@ -43,14 +43,13 @@ struct Fusion {
 struct Scheduling {
   Ordering ordering = Ordering::Fifo;
   Bytes partition{0};  ///< tensors are cut into pieces of at most this size; 0: whole
-  Bytes credit{0};     ///< bytes in flight per worker; 0: no limit (FIFO all at once)
+  /// Bytes in flight per worker, counted for pushes and pulls apart; 0: no limit, all at once. One credit for the
+  /// way there and back would let workers wait for each other's pieces for ever.
+  Bytes credit{0};
   /// false: a piece starts while any credit is left, which may go below zero (ByteScheduler; with a credit of one
   /// byte one message is in service at a time: P3). true: a piece longer than what is left lets shorter ones pass
   /// (BytePS).
   bool credit_is_strict = false;
-  /// true: pushes and pulls have a queue and a credit of their own (P3). false: a piece holds its credit from the
-  /// start of its push until its value is back (ByteScheduler, BytePS).
-  bool credit_per_direction = false;
   /// true: `ordering` holds for pulls only; pushes leave as they become ready (TicTac).
   bool pulls_only = false;
   friend bool operator==(const Scheduling&, const Scheduling&) = default;

@@ -55,7 +55,6 @@ void read_scheduling(const yaml::Node& node, Scheduling& scheduling) {
   m.maybe("partition", [&](const yaml::Node& n) { scheduling.partition = n.bytes(); });
   m.maybe("credit", [&](const yaml::Node& n) { scheduling.credit = n.bytes(); });
   m.maybe("credit_is_strict", [&](const yaml::Node& n) { scheduling.credit_is_strict = n.boolean(); });
-  m.maybe("credit_per_direction", [&](const yaml::Node& n) { scheduling.credit_per_direction = n.boolean(); });
   m.maybe("pulls_only", [&](const yaml::Node& n) { scheduling.pulls_only = n.boolean(); });
 }
 

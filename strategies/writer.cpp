@@ -49,10 +49,10 @@ std::string graph_text(const GraphStrategy& graph) {
                      name_of(fusion.kind), text_of(fusion.first_limit), text_of(fusion.limit),
                      text_of(fusion.threshold), text_of(fusion.cycle), fusion.copies);
   out += fmt::format(
-      "  scheduling: {{ordering: {}, partition: {}, credit: {}, credit_is_strict: {}, credit_per_direction: {}, "
+      "  scheduling: {{ordering: {}, partition: {}, credit: {}, credit_is_strict: {}, "
       "pulls_only: {}}}\n",
       name_of(scheduling.ordering), text_of(scheduling.partition), text_of(scheduling.credit),
-      scheduling.credit_is_strict, scheduling.credit_per_direction, scheduling.pulls_only);
+      scheduling.credit_is_strict, scheduling.pulls_only);
   out +=
       fmt::format("  algorithm: {}\n  pull_at_step_start: {}\n  aggregate_on_gpu: {}\n  serial_collectives: {}\n",
                   name_of(graph.algorithm), graph.pull_at_step_start, graph.aggregate_on_gpu, graph.serial_collectives);

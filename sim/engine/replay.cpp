@@ -90,11 +90,9 @@ std::pair<int, int> Replay::related(Scope from, int cell, Scope to) const {
 
 void Replay::index_ops() {
   releases_.resize(plan_.ops.size());
-  held_by_.resize(plan_.ops.size());
   for (std::size_t op = 0; op < plan_.ops.size(); ++op) {
     first_.push_back(instances_);
     instances_ += static_cast<std::size_t>(cells(plan_.ops[op].scope));
-    if (plan_.ops[op].held_until >= 0) held_by_[static_cast<std::size_t>(plan_.ops[op].held_until)].push_back(static_cast<OpId>(op));
     for (const After& after : plan_.ops[op].after)
       releases_[static_cast<std::size_t>(after.op)].push_back({static_cast<OpId>(op), after.lag});
   }

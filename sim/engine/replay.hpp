@@ -105,7 +105,6 @@ private:
   [[nodiscard]] static bool admits(const Queue& queue, const QueueState& state, double bytes);
   void serve(QueueId queue, QueueState& state, std::int32_t cause);
   void leave_queue(const Instance& instance);
-  void give_back(const Instance& instance);
   void start(const Instance& instance, std::int32_t cause);
   void start_compute(const Instance& instance);
   void arm_compute(Device& device, const Instance& instance);
@@ -147,7 +146,6 @@ private:
   std::vector<int> node_of_;          ///< simulated rank -> simulated node
   std::vector<std::size_t> first_;    ///< op -> number of its first instance
   std::size_t instances_ = 0;
-  std::vector<std::vector<OpId>> held_by_;        ///< op -> ops whose place in a queue it gives back
   std::vector<std::vector<After>> releases_;      ///< op -> ops that wait for it (After::op is the waiting op)
   std::vector<std::int32_t> waits_now_;           ///< instance -> predecessors of the same iteration
   std::vector<std::int32_t> waits_before_;        ///< instance -> predecessors of the iteration before

@@ -50,12 +50,7 @@ void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
 
 void Replay::leave_queue(const Instance& instance) {
   const Op& op = op_of(instance);
-  if (op.queue >= 0 && op.held_until < 0) give_back(instance);
-  for (const OpId holder : held_by_[static_cast<std::size_t>(instance.op)]) give_back({holder, instance.cell, instance.iteration});
-}
-
-void Replay::give_back(const Instance& instance) {
-  const Op& op = op_of(instance);
+  if (op.queue < 0) return;
   QueueState& state = queue_state(op.queue, instance);
   --state.in_service;
   state.in_flight -= op.bytes;

@@ -172,10 +172,8 @@ void merge_compute(Plan& plan) {
     kept.push_back(std::move(plan.ops[i]));
   }
   const auto moved = [&](OpId id) { return renumbered[static_cast<std::size_t>(into[static_cast<std::size_t>(id)])]; };
-  for (Op& op : kept) {
+  for (Op& op : kept)
     for (After& after : op.after) after.op = moved(after.op);
-    if (op.held_until >= 0) op.held_until = moved(op.held_until);
-  }
   plan.ops = std::move(kept);
 }
 
@@ -208,8 +206,8 @@ void write_queues(detail::PlanWriter& writer) {
                                   .slots = writer.cluster.group_of(writer.plan.ranks.front().node).cpu.threads});
   const Scheduling& scheduling = graph.scheduling;
   const auto credit = static_cast<double>(scheduling.credit.count);
-  const bool scheduled = scheduling.ordering == Ordering::Priority || credit > 0.0;
-  const Queue limited{.name = {}, .scope = Scope::Job, .slots = credit > 0.0 ? 0 : 1, .credit = credit,
+  const bool scheduled = credit > 0.0;
+  const Queue limited{.name = {}, .scope = Scope::Job, .slots = 0, .credit = credit,
                       .strict = scheduling.credit_is_strict, .ordering = scheduling.ordering};
   const auto add = [&](const char* name, Scope scope) {
     Queue queue = limited;
@@ -225,7 +223,7 @@ void write_queues(detail::PlanWriter& writer) {
   if (!scheduled) return;
   const Scope sender = aggregates(writer.strategy) ? Scope::Node : Scope::Rank;
   if (!scheduling.pulls_only) writer.push = add("push", sender);
-  if (scheduling.pulls_only || scheduling.credit_per_direction) writer.pull = add("pull", sender);
+  writer.pull = add("pull", sender);
 }
 
 }  // namespace

@@ -188,7 +188,6 @@ private:
     if (!aggregated) op.duration += compression_time(how_, piece.bytes, w_.device());
     op.after = {{ready, 0}};
     const OpId sent = w_.add(std::move(op));
-    sent_.push_back(sent);
     constexpr double kSumPasses = 3.0;  // two operands read, one written
     Op sum = server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
                          per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered));
@@ -220,11 +219,7 @@ private:
     op.streams = w_.strategy.graph.streams_per_server;
     op.duration = w_.strategy.graph.per_operation_cost;
     op.after = {{fresh, 0}};
-    const OpId pulled = w_.add(std::move(op));
-    // One credit for both directions: the push keeps its place until the value is back.
-    Op& pushed = w_.plan.ops[static_cast<std::size_t>(sent_[piece.number])];
-    if (pushed.queue >= 0 && !w_.strategy.graph.scheduling.credit_per_direction && pushed.scope == scope) pushed.held_until = pulled;
-    return pulled;
+    return w_.add(std::move(op));
   }
 
   OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text) {
@@ -249,7 +244,6 @@ private:
   const Variable& variable_;
   const VariableStrategy& how_;
   std::vector<Piece> pieces_;
-  std::vector<OpId> sent_;     ///< by piece
   std::vector<OpId> updates_;  ///< by piece
 };
 

@@ -72,8 +72,6 @@ struct Op {
   OpKind kind = OpKind::Compute;
   Scope scope = Scope::Rank;
   QueueId queue = -1;           ///< serial resource it occupies while it runs; -1: none
-  /// Op of the same scope that gives back this one's place in the queue when it ends; -1: this one does itself.
-  OpId held_until = -1;
   int priority = 0;             ///< smaller first; only a Priority queue looks at it
   std::vector<After> after;
   Reason reason;

@@ -357,7 +357,6 @@ TEST_CASE("p3 deals slices in turn, and the turn goes on from tensor to tensor",
   CHECK(server_nodes(strategy, 2) == std::vector<int>{1});
   CHECK(strategy.graph.scheduling.ordering == Ordering::Priority);
   CHECK(strategy.graph.scheduling.credit == Bytes{1});
-  CHECK(strategy.graph.scheduling.credit_per_direction);
   CHECK(strategy.graph.update_at == UpdateAt::Worker);
   CHECK(strategy.graph.gate == Gate::PerVariable);
 }

@@ -175,7 +175,6 @@ TEST_CASE("unusual values survive a round trip", "[strategies]") {
                                .partition = {12345},
                                .credit = {1},
                                .credit_is_strict = true,
-                               .credit_per_direction = true,
                                .pulls_only = true};
   CHECK(parse_strategy(to_yaml(strategy, model), "out.yaml", request) == strategy);
 }

@@ -37,6 +37,7 @@ private:
     int run = -1;              ///< active collective
     int hop = -1;              ///< hop, or pipeline for PipelineStarts
     std::uint32_t epoch = 0;   ///< ComputeEnds: stale when the device's epoch has moved on
+    std::int32_t flow = -1;    ///< recorded flow that ends with it
   };
 
   struct Device {
@@ -131,7 +132,9 @@ private:
   void note_ready(const Instance& instance, std::int32_t cause);
   void note_start(const Instance& instance, std::int32_t cause);
   std::int32_t note_end(const Instance& instance);
-  void note_traffic(const std::vector<int>& links, double bytes);
+  std::int32_t note_flow(const FlowSpan& flow);
+  std::int32_t note_hop(int run, int hop, int rounds);
+  void record_into(Prediction& out);
   [[nodiscard]] Prediction result();
 
   const Plan& plan_;
@@ -177,7 +180,7 @@ private:
   };
   std::map<std::pair<std::size_t, int>, Noted> noted_;    ///< instance and iteration -> times so far
   std::vector<Span> spans_;
-  std::vector<double> traffic_;
+  std::vector<FlowSpan> flows_;
   std::vector<double> link_rate_;
   std::vector<std::string> link_name_;
 };

@@ -4,7 +4,9 @@ target_compile_features(simsync_options INTERFACE cxx_std_20)
 target_compile_options(simsync_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion
                                                  -Wnon-virtual-dtor -Wold-style-cast -Werror
                                                  # designated initializers leave fields at their defaults on purpose
-                                                 -Wno-missing-field-initializers)
+                                                 -Wno-missing-field-initializers
+                                                 # false alarms of GCC 12 in its own std::string when optimizing (PR 105329, 105562)
+                                                 -Wno-restrict -Wno-maybe-uninitialized)
 if(SIMSYNC_SANITIZE)
   target_compile_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE} -fno-sanitize-recover=all
                                                    -fno-omit-frame-pointer)

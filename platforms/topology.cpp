@@ -160,7 +160,7 @@ Path Topology::between_nodes(int from, int to) const {
   const NodeEntry& source = entry({from, -1});
   const NodeEntry& target = entry({to, -1});
   Path path;
-  if (from == to) return path;
+  path.links.reserve(kMostLinks);
   const auto add_gpu_costs = [&](const NodeLayout& layout) {
     if (layout.pcie.exists()) add_costs(path, layout.pcie.costs);
     if (layout.uplink.exists() && !(layout.gpu_direct && layout.nic_below_switch)) add_costs(path, layout.uplink.costs);

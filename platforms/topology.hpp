@@ -60,7 +60,8 @@ public:
 
   /// What one node sends to another when its GPUs share the work, as a collective with one ring per NIC does: the
   /// links of path() between GPUs of these nodes without any single GPU's PCIe links and switch uplinks, whose
-  /// fixed costs stay. `stream_cap` is that of one ring. @throws PlanError as path() does.
+  /// fixed costs stay. `stream_cap` is that of one ring. With from = to what leaves the node comes back into it, as
+  /// in network_path(). @throws PlanError as path() does.
   [[nodiscard]] Path between_nodes(int from, int to) const;
 
 private:

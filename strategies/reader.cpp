@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/parse_units.hpp"
 #include "base/yaml.hpp"
 #include "strategies/names.hpp"
 #include "strategies/rules.hpp"
@@ -124,12 +125,14 @@ void read_header(yaml::Mapping& m, const BuildRequest& request, Strategy& strate
   strategy.name = m.require("name").text();
   m.maybe("description", [](const yaml::Node& n) { (void)n.text(); });
   m.maybe("model", [&](const yaml::Node& n) {
-    if (n.text() != request.model.name())
-      n.fail(fmt::format("this strategy is for model '{}', and the model is '{}'", n.text(), request.model.name()));
+    const std::string model = n.text();
+    if (!model.empty() && model != request.model.name())
+      n.fail(fmt::format("this strategy is for model '{}', and the model is '{}'", model, request.model.name()));
   });
   m.maybe("workers", [&](const yaml::Node& n) {
     const std::int64_t workers = n.integer(1, std::numeric_limits<int>::max());
-    if (workers != request.workers)
+    const bool readable = n.is_scalar() && parse_integer(n.text()) == workers;
+    if (readable && workers != request.workers)
       n.fail(fmt::format("this strategy is for {} workers, and {} take part", workers, request.workers));
   });
   strategy.graph.workers = request.workers;

@@ -77,7 +77,7 @@ void read_partition(yaml::Mapping& m, Rule& rule) {
     if (rule.shards > 1) n.fail("`piece` and `shards` exclude each other");
   });
   m.maybe("priority", [&](const yaml::Node& n) {
-    rule.priority_by_layer = n.text() == "layer";
+    rule.priority_by_layer = n.is_scalar() && n.text() == "layer";
     constexpr std::int64_t kMost = std::numeric_limits<int>::max();
     if (!rule.priority_by_layer) rule.entry.priority = static_cast<int>(n.integer(-kMost, kMost));
   });

@@ -8,13 +8,12 @@
 namespace simsync::detail {
 namespace {
 
-RoutedHop routed(const RouteContext& context, const Hop& hop, int first_rank) {
+RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorithm algorithm, int first_rank) {
   const CollectiveCosts& costs = context.cluster.collective;
   const Place from = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.from)];
-  Place to = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.to)];
+  const Place to = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.to)];
   const bool inter = from.node != to.node;
-  if (inter && context.folding.folded()) to.node = from.node;
-  const Path path = inter ? context.topology.network_path(from, to) : context.topology.path(from, to);
+  const Path path = hop_path(context.topology, algorithm, from, to, context.folding.folded());
   RoutedHop out;
   out.inter = inter;
   out.alpha = path.latency + path.message_cost + (inter ? costs.per_step_inter : costs.per_step_intra);
@@ -37,11 +36,11 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, int first_rank) {
 }  // namespace
 
 RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks, int node) {
-  GroupShape group = group_shape(context.plan, context.cluster);
+  GroupShape group = group_shape(context.plan);
   int first_rank = 0;
   if (node >= 0) {
     const auto [begin, end] = context.plan.cell_ranks(Scope::Node, node);
-    group = {.node_begin = {0, end - begin}, .channels = 1};
+    group = {.node_begin = {0, end - begin}};
     first_rank = begin;
   }
   RoutedSchedule out;
@@ -49,7 +48,7 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
     const int first_hop = static_cast<int>(out.hops.size());
     const int first_pipeline = static_cast<int>(out.pipelines.size());
     for (const Hop& hop : schedule.hops) {
-      RoutedHop next = routed(context, hop, first_rank);
+      RoutedHop next = routed(context, hop, algorithm, first_rank);
       next.pipeline += first_pipeline;
       for (int& id : next.needs) id += first_hop;
       for (int& id : next.after) id += first_hop;

@@ -9,18 +9,6 @@
 
 namespace simsync {
 
-const char* name_of(CollectiveAlgorithm algorithm) {
-  switch (algorithm) {
-    case CollectiveAlgorithm::Auto: return "auto";
-    case CollectiveAlgorithm::Ring: return "ring";
-    case CollectiveAlgorithm::DoubleBinaryTree: return "double-binary-tree";
-    case CollectiveAlgorithm::HalvingDoubling: return "halving-doubling";
-    case CollectiveAlgorithm::Hierarchical: return "hierarchical";
-    case CollectiveAlgorithm::BroadcastReduce: return "broadcast-reduce";
-  }
-  return "?";
-}
-
 int GroupShape::node_of(int rank) const {
   const auto after = std::upper_bound(node_begin.begin(), node_begin.end(), rank);
   return static_cast<int>(after - node_begin.begin()) - 1;
@@ -83,22 +71,16 @@ std::pair<double, int> ring_amount(CollectivePrimitive primitive, int n) {
   return {0.0, 0};
 }
 
-/// Rings side by side; ring c walks every node from another GPU, so that each leaves by another NIC.
-void make_rings(Maker& maker, CollectivePrimitive primitive, const GroupShape& group, int only_node) {
-  const int n = group.ranks();
-  const auto [bytes, rounds] = ring_amount(primitive, n);
-  const int channels = group.nodes() > 1 ? std::max(1, group.channels) : 1;
-  for (int c = 0; c < channels; ++c) {
-    std::vector<int> order;
-    for (int node = 0; node < group.nodes(); ++node) {
-      if (only_node >= 0 && node != only_node && node != only_node + 1 && !(node == 0 && only_node == group.nodes() - 1)) continue;
-      const int first = group.node_begin[static_cast<std::size_t>(node)];
-      const int size = group.node_begin[static_cast<std::size_t>(node) + 1] - first;
-      const int shift = c * size / channels;
-      for (int k = 0; k < size; ++k) order.push_back(first + (k + shift) % size);
-    }
-    maker.ring(order, bytes / channels, rounds);
+/// One ring through all ranks, node by node, so that every node is entered and left once.
+void make_ring(Maker& maker, CollectivePrimitive primitive, const GroupShape& group, int only_node) {
+  const auto [bytes, rounds] = ring_amount(primitive, group.ranks());
+  std::vector<int> order;
+  for (int node = 0; node < group.nodes(); ++node) {
+    const bool next_to_it = node == only_node || node == (only_node + 1) % group.nodes();
+    if (only_node >= 0 && !next_to_it) continue;
+    for (int r = group.node_begin[static_cast<std::size_t>(node)]; r < group.node_begin[static_cast<std::size_t>(node) + 1]; ++r) order.push_back(r);
   }
+  maker.ring(order, bytes, rounds);
 }
 
 /// Recursive doubling over the largest power of two; the ranks beyond it fold in before and out after.
@@ -341,7 +323,7 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
   Maker maker(group, made_for);
   switch (algorithm) {
     case CollectiveAlgorithm::Auto: SIMSYNC_ASSERT(algorithm != CollectiveAlgorithm::Auto); break;
-    case CollectiveAlgorithm::Ring: make_rings(maker, primitive, group, only_node); break;
+    case CollectiveAlgorithm::Ring: make_ring(maker, primitive, group, only_node); break;
     case CollectiveAlgorithm::DoubleBinaryTree: make_double_tree(maker, group, chunks); break;
     case CollectiveAlgorithm::HalvingDoubling: make_halving_doubling(maker, group); break;
     case CollectiveAlgorithm::Hierarchical: make_hierarchical(maker, group, only_node); break;

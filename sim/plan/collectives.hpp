@@ -19,12 +19,10 @@
 namespace simsync {
 
 enum class CollectivePrimitive : std::uint8_t { AllReduce, ReduceScatter, AllGather };
-const char* name_of(CollectiveAlgorithm algorithm);
 
 /// The group as a collective sees it: ranks node by node.
 struct GroupShape {
   std::vector<int> node_begin;  ///< index of each node's first rank in the group, and one past the last
-  int channels = 1;             ///< rings that run side by side, each entering and leaving a node at another GPU
 
   [[nodiscard]] int ranks() const { return node_begin.back(); }
   [[nodiscard]] int nodes() const { return static_cast<int>(node_begin.size()) - 1; }

@@ -227,8 +227,15 @@ void write_queues(detail::PlanWriter& writer) {
 
 }  // namespace
 
-GroupShape group_shape(const Plan& plan, const Cluster& cluster) {
-  return {.node_begin = plan.node_begin, .channels = std::max(1, cluster.group_of(plan.nodes.front()).nics)};
+GroupShape group_shape(const Plan& plan) { return {.node_begin = plan.node_begin}; }
+
+Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place from, Place to, bool loop) {
+  if (from.node == to.node) return topology.path(from, to);
+  const int far = loop ? from.node : to.node;
+  const bool crosses_once = algorithm == CollectiveAlgorithm::Ring || algorithm == CollectiveAlgorithm::DoubleBinaryTree ||
+                            algorithm == CollectiveAlgorithm::BroadcastReduce;
+  if (crosses_once && topology.cluster().group_of(from.node).nics > 1) return topology.between_nodes(from.node, far);
+  return topology.network_path(from, {far, to.gpu});
 }
 
 LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
@@ -249,10 +256,9 @@ LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
     rates.rate_intra = rate_of(path, std::numeric_limits<double>::infinity());
   }
   if (nodes.size() > 1) {
-    const Path path = topology.path(first, *other_node);
+    const Path path = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
     rates.alpha_inter = path.latency + path.message_cost + cluster.collective.per_step_inter;
-    const int nics = std::max(1, cluster.group_of(first.node).nics);
-    rates.rate_inter = rate_of(path, static_cast<double>(nics) * cluster.collective.channels);
+    rates.rate_inter = rate_of(path, cluster.collective.channels);
   }
   return rates;
 }

@@ -1,7 +1,7 @@
 // Model + Profile + Cluster + Strategy -> Plan. Everything that may be decided before a run is decided here.
 #pragma once
 #include "models/profile.hpp"
-#include "platforms/cluster.hpp"
+#include "platforms/topology.hpp"
 #include "sim/plan/plan.hpp"
 #include "strategies/strategy.hpp"
 
@@ -17,6 +17,10 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
 LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks);
 
 /// The group that a collective over all ranks of a plan runs in.
-GroupShape group_shape(const Plan& plan, const Cluster& cluster);
+GroupShape group_shape(const Plan& plan);
+
+/// The way of one hop of a collective. Between nodes, algorithms that cross each node once (ring, tree, chain) use
+/// all its NICs and GPUs together; the others send from GPU to GPU. With `loop` the far end is the node itself.
+Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place from, Place to, bool loop);
 
 }  // namespace simsync

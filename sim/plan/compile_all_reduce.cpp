@@ -59,7 +59,7 @@ void write_all_reduce(PlanWriter& writer) {
   const Reduced reduced = collect(writer);
   if (reduced.gradients.empty()) return;
   const GraphStrategy& graph = writer.strategy.graph;
-  const GroupShape group = group_shape(writer.plan, writer.cluster);
+  const GroupShape group = group_shape(writer.plan);
   const LinkRates rates = link_rates(writer.cluster, writer.plan.ranks);
   const Seconds launch = writer.cluster.collective.launch + graph.per_operation_cost;
   const auto cost = [&](double bytes) {

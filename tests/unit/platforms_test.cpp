@@ -84,7 +84,7 @@ TEST_CASE("presets agree with their data sheets", "[platforms]") {
     const auto cluster = find_cluster("dgx-1");
     CHECK(cluster.links.at("nvlink2").bandwidth.value() == Approx(150e9));
     CHECK(cluster.groups[0].nics == 4);
-    CHECK(narrowest(Topology(cluster, 1), {0, 0}, {0, 7}) == Approx(120.0));  // 6 x 20 GB/s payload
+    CHECK(narrowest(Topology(cluster, 1), {0, 0}, {0, 7}) == Approx(129.0));  // 150 GB/s x 0.86
     CHECK(find_cluster("dgx-1-1edr").groups[0].nics == 1);
   }
   SECTION("DGX A100: 12 x 25 GB/s, 8 x 25 GB/s; between nodes 8 x 24 GB/s") {
@@ -179,6 +179,17 @@ TEST_CASE("every key reads back what it wrote", "[platforms]") {
     set_parameter(cluster, key, parameter_text(original, key));
   }
   CHECK(cluster == original);
+}
+
+TEST_CASE("the example of the README is a cluster", "[platforms]") {
+  const std::string page = read_file(std::string(SIMSYNC_TESTS_FOLDER) + "/../platforms/README.md");
+  const std::string fence = "```yaml\n";
+  const auto begin = page.find(fence) + fence.size();
+  const auto cluster = parse_cluster(page.substr(begin, page.find("```", begin) - begin), "README.md");
+  CHECK(cluster.node_count() == 6);
+  CHECK(cluster.gpu_count() == 32);
+  const Topology topology(cluster, 6);
+  CHECK(topology.path({0, 0}, {5, -1}).links.size() == 6);  // PCIe, uplink, NIC, leaf up, leaf down, NIC
 }
 
 TEST_CASE("odd names and texts survive a round trip", "[platforms]") {

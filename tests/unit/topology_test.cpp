@@ -151,7 +151,14 @@ TEST_CASE("the way between nodes for all GPUs together has no single GPU's link"
   CHECK(names(topology, path) == Names{"node0/nic-out", "node1/nic-in"});
   CHECK(path.latency.value() == Approx(topology.path({0, 0}, {1, 0}).latency.value()));
   CHECK(path.stream_cap.value() == Approx(5e9));
-  CHECK(topology.between_nodes(1, 1).links.empty());
+  CHECK(names(topology, topology.between_nodes(1, 1)) == Names{"node1/nic-out", "node1/nic-in"});
+}
+
+TEST_CASE("the way of a representative leaves its node and comes back", "[platforms][topology]") {
+  const Topology topology(tree("gpu_direct: true, nics: 4,", ""), 1);
+  const auto path = topology.network_path({0, 0}, {0, 3});
+  CHECK(names(topology, path) == Names{"node0/gpu0/pcie-out", "node0/nic-out", "node0/nic-in", "node0/gpu3/pcie-in"});
+  CHECK(path.latency.value() == Approx(12e-6));  // PCIe 1 + NIC to NIC 10 + PCIe 1
 }
 
 TEST_CASE("half-duplex NICs share one link for both directions", "[platforms][topology]") {

@@ -88,8 +88,8 @@ void Evaluation::expect_identified(const FitGroup& group, const FitResult& resul
                                 : fmt::format("over {:.0f} % of its range", 100.0 * result.spread[p]);
     throw InputError(
         Diagnostic{.origin = group.parameters[p].origin,
-                   .message = fmt::format("its rows cannot identify '{}': a measurement error of 2 % moves it {}",
-                                          group.parameters[p].key, how),
+                   .message = fmt::format("its rows cannot identify '{}': a measurement error of {:g} % moves it {}",
+                                          group.parameters[p].key, error_pct_of_a_row(), how),
                    .key = group.key_path,
                    .source_line = {},
                    .note = {},

@@ -198,8 +198,8 @@ void Replay::handle(FlowNetwork::Token token) {
       const Way& way = way_of(p.instance);
       const double bytes = op_of(p.instance).bytes + way.extra_bytes;
       const std::int32_t flow = note_flow({.op = p.instance.op, .cell = p.instance.cell, .iteration = p.instance.iteration,
-                                           .path = way.path, .bytes = bytes, .message_bytes = way.extra_bytes, .cap = way.cap});
-      network_.start_flow(way.path, bytes, way.cap, this->token({.event = Event::FlowEnds, .instance = p.instance, .flow = flow}));
+                                           .path = way.path, .bytes = bytes, .message_bytes = way.extra_bytes});
+      network_.start_flow(way.path, bytes, this->token({.event = Event::FlowEnds, .instance = p.instance, .flow = flow}));
       break;
     }
     case Event::CollectiveSetupEnds: open_collective(p.run); break;
@@ -257,11 +257,11 @@ void Replay::record_into(Prediction& out) {
   out.stands_for = folding_.stands_for;
   out.iteration_end = iteration_end_;
   for (std::size_t id = 0; id < link_rate_.size(); ++id) out.traffic.links.push_back({link_name_[id], BytesPerSecond{link_rate_[id]}});
-  out.traffic.paths = path_links_;
+  out.traffic.paths = flow_paths_;
   out.traffic.flows = std::move(flows_);
   std::vector<double> bytes(link_rate_.size(), 0.0);
   for (const FlowSpan& flow : out.traffic.flows)
-    for (const int link : path_links_[static_cast<std::size_t>(flow.path)]) bytes[static_cast<std::size_t>(link)] += flow.bytes;
+    for (const int link : flow_paths_[static_cast<std::size_t>(flow.path)].links) bytes[static_cast<std::size_t>(link)] += flow.bytes;
   const double elapsed = std::max(network_.now().value(), 1e-12);
   for (std::size_t id = 0; id < bytes.size(); ++id)
     if (bytes[id] > 0.0) out.links.push_back({link_name_[id], bytes[id], bytes[id] / link_rate_[id] / elapsed});
@@ -301,7 +301,7 @@ std::int32_t Replay::note_hop(int run, int id, int rounds) {
   const Instance& whose = collective.instance;
   const double extra = rounds * hop.half;
   return note_flow({.op = whose.op, .cell = whose.cell, .iteration = whose.iteration, .hop = id, .pipeline = hop.pipeline, .path = hop.path,
-                    .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra, .message_bytes = extra, .cap = hop.cap});
+                    .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra, .message_bytes = extra});
 }
 
 }  // namespace detail

@@ -130,9 +130,10 @@ private:
     add_layer(args, op.reason.layer);
     if (flow.hop >= 0) args["hop"] = flow.hop;
     if (flow.end > flow.start) args["bytes_per_s"] = flow.bytes / (flow.end - flow.start).value();
-    if (std::isfinite(flow.cap.value())) args["cap_bytes_per_s"] = flow.cap.value();
+    const FlowPath& path = prediction_.traffic.paths[static_cast<std::size_t>(flow.path)];
+    if (std::isfinite(path.cap.value())) args["cap_bytes_per_s"] = path.cap.value();
     std::string way;
-    for (const int link : prediction_.traffic.paths[static_cast<std::size_t>(flow.path)])
+    for (const int link : path.links)
       way += (way.empty() ? "" : " > ") + prediction_.traffic.links[static_cast<std::size_t>(link)].name;
     args["way"] = std::move(way);
     json["args"] = std::move(args);

@@ -112,7 +112,7 @@ void TimelineRows::add_parts(std::int32_t index, const RowKey& row) {
 
 void TimelineRows::add_flow(std::int32_t index) {
   const FlowSpan& flow = prediction_.traffic.flows[static_cast<std::size_t>(index)];
-  for (const int link : prediction_.traffic.paths[static_cast<std::size_t>(flow.path)])
+  for (const int link : prediction_.traffic.paths[static_cast<std::size_t>(flow.path)].links)
     rows_[link_row(prediction_.traffic.links[static_cast<std::size_t>(link)].name)].push_back(
         {nanoseconds(flow.start), nanoseconds(flow.end), TimelineEvent::Kind::Flow, index, 0, 0});
 }

@@ -169,8 +169,12 @@ bool clip(PathPiece& piece, double from, double queued) {
 
 }  // namespace
 
-std::vector<PathPiece> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction, std::int32_t span) {
-  return Cutter(plan, cluster, prediction).pieces(prediction.spans.at(static_cast<std::size_t>(span)));
+std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction,
+                                              const std::vector<std::size_t>& spans) {
+  Cutter cutter(plan, cluster, prediction);
+  std::vector<std::vector<PathPiece>> out;
+  for (const std::size_t span : spans) out.push_back(cutter.pieces(prediction.spans.at(span)));
+  return out;
 }
 
 std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction, int iteration) {

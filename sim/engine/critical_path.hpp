@@ -28,8 +28,9 @@ struct PathPiece {
 /// after another, each by its hop that was busy longest; what no hop accounts for is start-up and rounds.
 std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction, int iteration = -1);
 
-/// The pieces of one span, whatever is critical.
-std::vector<PathPiece> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction, std::int32_t span);
+/// The pieces of each of these spans (indices into Prediction::spans), whatever is critical.
+std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction,
+                                              const std::vector<std::size_t>& spans);
 
 /// Pieces that cost a message its time whatever its size.
 inline constexpr const char* kLatency = "latency and fixed costs";

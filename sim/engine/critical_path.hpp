@@ -11,8 +11,8 @@ namespace simsync {
 struct PathPiece {
   Seconds begin;
   Seconds length;
-  /// Part of `length` that is due to sharing: other flows on the link, or another op that had the resource which the
-  /// next op of the path was ready to use.
+  /// Part of `length` that is due to sharing: other flows on the link, or another op that had the server, stream or
+  /// credit which the next op of the path was ready to use.
   Seconds shared;
   std::string resource;  ///< `compute backward`, `latency and fixed costs`, `link nic-in`, `server CPU`, ...
   std::string where;     ///< `node0:gpu1`, `node0/nic-in`

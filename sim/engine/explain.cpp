@@ -157,14 +157,10 @@ std::string to_text(const Explanation& explanation) {
   return out;
 }
 
-std::string to_text(const std::vector<WhatIf>& answers, Seconds predicted) {
-  std::string out = fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(predicted));
-  for (const WhatIf& answer : answers) {
-    const double saved = (predicted - answer.step).value();
-    out += fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step), percent(std::abs(saved), predicted.value()),
-                       saved >= 0.0 ? "less" : "more");
-  }
-  return out;
+std::string to_text(const WhatIf& answer, Seconds predicted) {
+  const double saved = (predicted - answer.step).value();
+  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step), percent(std::abs(saved), predicted.value()),
+                     saved >= 0.0 ? "less" : "more");
 }
 
 }  // namespace simsync

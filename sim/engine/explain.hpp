@@ -52,7 +52,7 @@ Explanation explain(const Problem& problem, const Prediction& recorded);
 
 /// A table of at most some forty lines.
 std::string to_text(const Explanation& explanation);
-/// A table of the answers beside the step that was predicted.
-std::string to_text(const std::vector<WhatIf>& answers, Seconds predicted);
+/// One line: the answer beside the step that was predicted.
+std::string to_text(const WhatIf& answer, Seconds predicted);
 
 }  // namespace simsync

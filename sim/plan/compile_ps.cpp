@@ -27,6 +27,7 @@ public:
   void write_push() {
     cut();
     if (pieces_.empty()) return;
+    if (stays_on_gpus()) return;
     const bool aggregated = pieces_.front().how.local_aggregation;
     OpId whole = -1;
     if (aggregated && !scheduled()) whole = aggregate(total_bytes(), label(0));
@@ -35,6 +36,10 @@ public:
 
   /// Reading back; `start` is the op that opens the next step, -1 when nothing has to be waited for.
   void write_pull(OpId start) {
+    if (stays_on_gpus()) {
+      for (const Piece& piece : pieces_) finish(reduce_on_gpus(piece));
+      return;
+    }
     std::vector<OpId> arrived;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
@@ -112,6 +117,15 @@ private:
     op.after = {{after, 0}};
     op.reason = {Phase::Aggregate, layer(), text};
     return w_.add(std::move(op));
+  }
+
+  /// On one machine there is nothing to send: GPUs that sum and update by themselves need no server (BytePS).
+  [[nodiscard]] bool stays_on_gpus() const {
+    return on_gpu() && w_.plan.nodes.size() == 1 && w_.strategy.graph.update_at == UpdateAt::Worker;
+  }
+  OpId reduce_on_gpus(const Piece& piece) {
+    const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes, w_.gradient_ready(variable_.layer), label(piece.number));
+    return inside_host(CollectivePrimitive::AllGather, piece.bytes / ranks_per_node(), scattered, label(piece.number));
   }
 
   /// Gradients of one host summed there. A sparse gradient is gathered, so that its bytes add up instead.
@@ -286,9 +300,8 @@ void write_parameter_servers(PlanWriter& writer) {
     variable.write_push();
     updates.insert(updates.end(), variable.updates().begin(), variable.updates().end());
   }
-  if (updates.empty()) return;
   OpId start = -1;
-  if (writer.strategy.graph.pull_at_step_start) {
+  if (writer.strategy.graph.pull_at_step_start && !updates.empty()) {
     Op op;
     op.kind = OpKind::HostWork;
     op.scope = Scope::Job;

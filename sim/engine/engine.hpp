@@ -51,14 +51,19 @@ struct FlowSpan {
   Seconds end;
   double bytes = 0.0;           ///< as the network sees them
   double message_bytes = 0.0;   ///< those of them that stand for the fixed cost of messages (LinkClass::half_size)
-  BytesPerSecond cap;           ///< of its streams together; infinite: none
+};
+
+/// A way that flows take.
+struct FlowPath {
+  std::vector<int> links;  ///< index into Traffic::links, in order
+  BytesPerSecond cap;      ///< most that flows of this way reach together, whatever the links; infinite: none
 };
 
 /// Everything that crossed links while it was recorded.
 struct Traffic {
   std::vector<Link> links;
-  std::vector<std::vector<int>> paths;  ///< links of each way
-  std::vector<FlowSpan> flows;          ///< in order of their start
+  std::vector<FlowPath> paths;
+  std::vector<FlowSpan> flows;  ///< in order of their start
 };
 
 /// Traffic of one link over the recorded time.

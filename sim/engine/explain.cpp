@@ -84,7 +84,8 @@ std::vector<CollectiveShare> collectives_of(const Problem& problem, const Predic
 std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0.0 ? 100.0 * part / whole : 0.0); }
 
 void print_share(std::string& out, const PathShare& share, Seconds step) {
-  const std::string name = share.what.empty() ? share.resource : share.what + ": " + share.resource;
+  const bool says_it = share.what.empty() || share.resource.starts_with("compute ");  // `backward fc6: compute backward`
+  const std::string name = share.what.empty() ? share.resource : says_it ? share.what : share.what + ": " + share.resource;
   out += fmt::format("  {:<52} {:>10} {:>8}", name, format_seconds(share.time), percent(share.time.value(), step.value()));
   if (share.shared.value() > 0.005 * step.value()) out += fmt::format("   {} of it shared with others", format_seconds(share.shared));
   out += "\n";

@@ -21,7 +21,7 @@ struct FlowLimit {
 class FlowLimits {
 public:
   explicit FlowLimits(const Prediction& prediction);
-  /// The cap when the flow ran at it; else the link on its way that was busiest while it ran.
+  /// The link on its way, or the cap of its way, that had most to do for its rate while the flow ran.
   /// Cost: O(flows on its links).
   [[nodiscard]] FlowLimit limit_of(const FlowSpan& flow) const;
   /// Bytes that crossed a link in [begin, end]; a flow that reaches beyond counts by its share of the time.
@@ -30,8 +30,12 @@ public:
   [[nodiscard]] std::vector<const FlowSpan*> flows_of(const Span& span) const;
 
 private:
+  [[nodiscard]] const FlowPath& way_of(const FlowSpan& flow) const { return traffic_.paths[static_cast<std::size_t>(flow.path)]; }
+  [[nodiscard]] double bytes_of(const std::vector<std::int32_t>& flows, double begin, double end) const;
+
   const Traffic& traffic_;
   std::vector<std::vector<std::int32_t>> by_link_;
+  std::vector<std::vector<std::int32_t>> by_path_;
   std::vector<std::int32_t> by_owner_;  ///< sorted by iteration, op, cell
 };
 

@@ -253,11 +253,11 @@ void Replay::record_into(Prediction& out) {
   out.stands_for = folding_.stands_for;
   out.iteration_end = iteration_end_;
   for (std::size_t id = 0; id < link_rate_.size(); ++id) out.traffic.links.push_back({link_name_[id], BytesPerSecond{link_rate_[id]}});
-  out.traffic.paths = path_links_;
+  out.traffic.paths = flow_paths_;
   out.traffic.flows = std::move(flows_);
   std::vector<double> bytes(link_rate_.size(), 0.0);
   for (const FlowSpan& flow : out.traffic.flows)
-    for (const int link : path_links_[static_cast<std::size_t>(flow.path)]) bytes[static_cast<std::size_t>(link)] += flow.bytes;
+    for (const int link : flow_paths_[static_cast<std::size_t>(flow.path)].links) bytes[static_cast<std::size_t>(link)] += flow.bytes;
   const double elapsed = std::max(network_.now().value(), 1e-12);
   for (std::size_t id = 0; id < bytes.size(); ++id)
     if (bytes[id] > 0.0) out.links.push_back({link_name_[id], bytes[id], bytes[id] / link_rate_[id] / elapsed});
@@ -297,7 +297,7 @@ std::int32_t Replay::note_hop(int run, int id, int rounds) {
   const Instance& whose = collective.instance;
   const double extra = rounds * hop.half;
   return note_flow({.op = whose.op, .cell = whose.cell, .iteration = whose.iteration, .hop = id, .pipeline = hop.pipeline, .path = hop.path,
-                    .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra, .message_bytes = extra, .cap = hop.cap});
+                    .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra, .message_bytes = extra});
 }
 
 }  // namespace detail

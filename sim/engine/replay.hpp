@@ -177,7 +177,7 @@ private:
   std::int64_t sequence_ = 0;
   std::vector<std::unique_ptr<Way>> ways_;                ///< by instance
   std::map<std::pair<std::vector<int>, double>, int> paths_;  ///< by links and cap
-  std::vector<std::vector<int>> path_links_;              ///< by path
+  std::vector<FlowPath> flow_paths_;                      ///< by path
   std::map<std::pair<int, int>, Connection> connections_;  ///< by (from node, to node)
   std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int, int>, std::unique_ptr<RoutedSchedule>> schedules_;
   std::vector<std::unique_ptr<ActiveCollective>> active_;

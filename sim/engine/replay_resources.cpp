@@ -143,7 +143,7 @@ void Replay::start_bytes(const Instance& instance) {
   const Way& way = way_of(instance);
   const double bytes = op_of(instance).bytes + way.extra_bytes;
   const std::int32_t flow = note_flow({.op = instance.op, .cell = instance.cell, .iteration = instance.iteration,
-                                       .path = way.path, .bytes = bytes, .message_bytes = way.extra_bytes, .cap = way.cap});
+                                       .path = way.path, .bytes = bytes, .message_bytes = way.extra_bytes});
   network_.start_flow(way.path, bytes, token({.event = Event::FlowEnds, .instance = instance, .flow = flow}));
 }
 
@@ -175,7 +175,7 @@ int Replay::path_along(const std::vector<int>& links, BytesPerSecond cap) {
   const auto [known, fresh] = paths_.try_emplace({links, cap.value()}, -1);
   if (!fresh) return known->second;
   known->second = network_.add_path(links, cap);
-  path_links_.push_back(links);  // the network numbers paths from zero
+  flow_paths_.push_back({links, cap});  // the network numbers paths from zero
   return known->second;
 }
 

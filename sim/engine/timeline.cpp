@@ -16,6 +16,7 @@ using detail::TimelineRows;
 using Json = nlohmann::ordered_json;
 
 constexpr double kNanosecondsPerMicrosecond = 1e3;
+constexpr double kSecondsPerNanosecond = 1e-9;
 constexpr double kMicroseconds = 1e6;
 
 class Writer {
@@ -84,7 +85,11 @@ private:
       case TimelineEvent::Kind::Iteration: describe_iteration(json, event.index); break;
       case TimelineEvent::Kind::Op:
       case TimelineEvent::Kind::Part: describe_op(json, event); break;
-      case TimelineEvent::Kind::Flow: describe_flow(json, event.index); break;
+      case TimelineEvent::Kind::Flow: describe_flow(json, event); break;
+      case TimelineEvent::Kind::More:
+        json["name"] = std::to_string(event.count) + " more";
+        json["cat"] = "more";
+        break;
     }
     put(json);
   }
@@ -121,21 +126,27 @@ private:
     return out;
   }
 
-  void describe_flow(Json& json, std::int32_t index) const {
-    const FlowSpan& flow = prediction_.traffic.flows[static_cast<std::size_t>(index)];
+  void describe_flow(Json& json, const TimelineEvent& event) const {
+    const FlowSpan& flow = prediction_.traffic.flows[static_cast<std::size_t>(event.index)];
     const Op& op = plan_.ops[static_cast<std::size_t>(flow.op)];
-    json["name"] = title_of(plan_, op);
+    const bool several = event.count > 1;
+    json["name"] = title_of(plan_, op) + (several ? " x" + std::to_string(event.count) : "");
     json["cat"] = "flow";
-    Json args{{"iteration", flow.iteration}, {"bytes", flow.bytes}};
+    Json args{{"iteration", flow.iteration}, {"bytes", event.bytes}};
     add_layer(args, op.reason.layer);
-    if (flow.hop >= 0) args["hop"] = flow.hop;
-    if (flow.end > flow.start) args["bytes_per_s"] = flow.bytes / (flow.end - flow.start).value();
-    if (std::isfinite(flow.cap.value())) args["cap_bytes_per_s"] = flow.cap.value();
-    std::string way;
-    for (const int link : prediction_.traffic.paths[static_cast<std::size_t>(flow.path)])
-      way += (way.empty() ? "" : " > ") + prediction_.traffic.links[static_cast<std::size_t>(link)].name;
-    args["way"] = std::move(way);
+    if (several) args["flows"] = event.count;
+    if (event.end > event.begin) args["bytes_per_s"] = event.bytes / (static_cast<double>(event.end - event.begin) * kSecondsPerNanosecond);
+    if (!several) add_way(args, flow);
     json["args"] = std::move(args);
+  }
+
+  void add_way(Json& args, const FlowSpan& flow) const {
+    const FlowPath& path = prediction_.traffic.paths[static_cast<std::size_t>(flow.path)];
+    if (flow.hop >= 0) args["hop"] = flow.hop;
+    if (std::isfinite(path.cap.value())) args["cap_bytes_per_s"] = path.cap.value();
+    std::string way;
+    for (const int link : path.links) way += (way.empty() ? "" : " > ") + prediction_.traffic.links[static_cast<std::size_t>(link)].name;
+    args["way"] = std::move(way);
   }
 
   void add_layer(Json& args, std::int32_t layer) const {

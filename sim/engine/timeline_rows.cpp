@@ -55,7 +55,7 @@ void TimelineRows::add_iterations() {
   std::int64_t begin = 0;
   for (std::size_t k = 0; k < prediction_.iteration_end.size(); ++k) {
     const std::int64_t end = nanoseconds(prediction_.iteration_end[k]);
-    rows_[{kJobProcess, 0, "iterations"}].push_back({begin, end, TimelineEvent::Kind::Iteration, static_cast<std::int32_t>(k), 0, 0});
+    rows_[{kJobProcess, 0, "iterations"}].push_back({begin, end, TimelineEvent::Kind::Iteration, static_cast<std::int32_t>(k)});
     begin = end;
   }
 }
@@ -78,7 +78,7 @@ std::vector<Place> TimelineRows::devices_of(const Op& op, int cell) const {
 void TimelineRows::add_span(std::int32_t index) {
   const Span& span = prediction_.spans[static_cast<std::size_t>(index)];
   const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
-  const TimelineEvent event{nanoseconds(span.start), nanoseconds(span.end), TimelineEvent::Kind::Op, index, 0, 0};
+  const TimelineEvent event{nanoseconds(span.start), nanoseconds(span.end), TimelineEvent::Kind::Op, index};
   switch (op.kind) {
     case OpKind::Compute:
       if (op.parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.cell).front()));
@@ -106,34 +106,64 @@ void TimelineRows::add_parts(std::int32_t index, const RowKey& row) {
     const Seconds begin = span.start + scale * done;
     done += op.parts[part].duration;
     const Seconds end = part + 1 < op.parts.size() ? span.start + scale * done : span.end;
-    rows_[row].push_back({nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part), 0});
+    rows_[row].push_back({nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part)});
   }
 }
 
 void TimelineRows::add_flow(std::int32_t index) {
   const FlowSpan& flow = prediction_.traffic.flows[static_cast<std::size_t>(index)];
-  for (const int link : prediction_.traffic.paths[static_cast<std::size_t>(flow.path)])
-    rows_[link_row(prediction_.traffic.links[static_cast<std::size_t>(link)].name)].push_back(
-        {nanoseconds(flow.start), nanoseconds(flow.end), TimelineEvent::Kind::Flow, index, 0, 0});
+  const std::int64_t begin = nanoseconds(flow.start);
+  const std::int64_t end = nanoseconds(flow.end);
+  for (const int link : prediction_.traffic.paths[static_cast<std::size_t>(flow.path)].links) {
+    auto& row = rows_[link_row(prediction_.traffic.links[static_cast<std::size_t>(link)].name)];
+    // Flows of many workers for one op are one box.
+    const auto [last, fresh] = last_flow_.try_emplace({link, flow.op, flow.iteration}, row.size());
+    if (!fresh && begin < row[last->second].end) {
+      TimelineEvent& event = row[last->second];
+      event.end = std::max(event.end, end);
+      event.bytes += flow.bytes;
+      ++event.count;
+      continue;
+    }
+    last->second = row.size();
+    row.push_back({.begin = begin, .end = end, .kind = TimelineEvent::Kind::Flow, .index = index, .bytes = flow.bytes});
+  }
+}
+
+int TimelineRows::spread(std::vector<TimelineEvent>& events, int first) {
+  std::vector<std::int64_t> free_at;  // by thread: end of its latest event
+  std::vector<TimelineEvent> out;
+  std::size_t crowded = 0;  // in `out`, the latest event of the last thread
+  for (TimelineEvent& event : events) {
+    std::size_t lane = 0;
+    while (lane < free_at.size() && free_at[lane] > event.begin) ++lane;
+    if (lane > kMostThreads) {
+      TimelineEvent& more = out[crowded];
+      more.end = free_at[kMostThreads] = std::max(more.end, event.end);
+      more.count = more.kind == TimelineEvent::Kind::More ? more.count + 1 : 2;
+      more.kind = TimelineEvent::Kind::More;
+      continue;
+    }
+    if (lane == free_at.size()) free_at.push_back(0);
+    free_at[lane] = event.end;
+    event.thread = first + static_cast<int>(lane);
+    if (lane == kMostThreads) crowded = out.size();
+    out.push_back(event);
+  }
+  events = std::move(out);
+  return static_cast<int>(free_at.size());
 }
 
 void TimelineRows::finish() {
   for (auto& [key, events] : rows_) {
     std::stable_sort(events.begin(), events.end(), [](const TimelineEvent& a, const TimelineEvent& b) { return a.begin < b.begin; });
-    std::vector<std::int64_t> free_at;
     const auto first = static_cast<int>(threads_.size());
-    for (TimelineEvent& event : events) {
-      std::size_t lane = 0;
-      while (lane < free_at.size() && free_at[lane] > event.begin) ++lane;
-      if (lane == free_at.size()) free_at.push_back(0);
-      free_at[lane] = event.end;
-      event.thread = first + static_cast<int>(lane);
-    }
-    for (std::size_t lane = 0; lane < free_at.size(); ++lane)
-      threads_.push_back({key.process, first + static_cast<int>(lane) + 1, lane == 0 ? key.name : key.name + " (" + std::to_string(lane + 1) + ")"});
+    const int lanes = spread(events, first);
+    for (int lane = 0; lane < lanes; ++lane)
+      threads_.push_back({key.process, first + lane + 1, lane == 0 ? key.name : key.name + " (" + std::to_string(lane + 1) + ")"});
     std::stable_sort(events.begin(), events.end(), [](const TimelineEvent& a, const TimelineEvent& b) { return a.thread < b.thread; });
     events_.insert(events_.end(), events.begin(), events.end());
-    events.clear();
+    events = {};
   }
   rows_.clear();
 }

@@ -20,14 +20,25 @@ struct RowKey {
 
 /// One box. What it shows is looked up when it is written.
 struct TimelineEvent {
-  enum class Kind : std::uint8_t { Iteration, Op, Part, Flow };
+  enum class Kind : std::uint8_t {
+    Iteration,
+    Op,
+    Part,
+    Flow,  ///< flows of one op that cross a link at the same time
+    More,  ///< what found no row of its own
+  };
   std::int64_t begin = 0;  ///< ns
   std::int64_t end = 0;
   Kind kind = Kind::Op;
   std::int32_t index = 0;  ///< of the iteration, span or flow
   std::int32_t part = 0;   ///< Part: index into Op::parts
+  std::int32_t count = 1;  ///< Flow, More: how many
+  double bytes = 0.0;      ///< Flow: all of them together
   int thread = 0;          ///< set by finish()
 };
+
+/// Threads that a row is split into at most; one more tells how much did not fit.
+inline constexpr int kMostThreads = 8;
 
 /// Numbers of processes: node k is process k + kFirstNode.
 inline constexpr int kJobProcess = 1;
@@ -59,10 +70,13 @@ private:
   [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
   [[nodiscard]] std::vector<Place> devices_of(const Op& op, int cell) const;
   void finish();
+  /// Distributes events, which are in order of time, over threads from number `first` on; returns how many.
+  static int spread(std::vector<TimelineEvent>& events, int first);
 
   const Plan& plan_;
   const Prediction& prediction_;
   std::map<RowKey, std::vector<TimelineEvent>> rows_;
+  std::map<std::tuple<int, OpId, int>, std::size_t> last_flow_;  ///< link, op, iteration -> latest event of its row
   std::vector<Thread> threads_;
   std::vector<TimelineEvent> events_;
 };

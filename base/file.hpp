@@ -12,7 +12,8 @@ std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
 
 /// Folder `room` of the program's data (`models/zoo`, `platforms/presets`, ...): `SIMSYNC_DATA` when it is set,
-/// else the installed share folder, else the source tree that the program was built from.
+/// else the share folder of the installation that the running program belongs to, else the source tree that it was built
+/// from, else the share folder of the prefix that it was built for.
 std::string data_folder(const std::string& room);
 /// Names (without folder and `extension`) of the files in `folder`, sorted; empty when there is no such folder.
 std::vector<std::string> list_files(const std::string& folder, const std::string& extension);

@@ -205,6 +205,9 @@ void write_queues(detail::PlanWriter& writer) {
   writer.host = writer.add_queue({.name = "host", .scope = Scope::Node,
                                   .slots = writer.cluster.group_of(writer.plan.ranks.front().node).cpu.threads});
   const Scheduling& scheduling = graph.scheduling;
+  writer.inside_node = writer.add_queue({.name = "inside node", .scope = Scope::Node, .slots = 1, .ordering = scheduling.ordering});
+  writer.to_host = writer.add_queue({.name = "copy to host", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
+  writer.to_device = writer.add_queue({.name = "copy to device", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
   const auto credit = static_cast<double>(scheduling.credit.count);
   const bool scheduled = credit > 0.0;
   const Queue limited{.name = {}, .scope = Scope::Job, .slots = 0, .credit = credit,

@@ -105,6 +105,7 @@ private:
     op.primitive = primitive;
     op.algorithm = CollectiveAlgorithm::Ring;
     op.bytes = bytes;
+    op.queue = w_.inside_node;
     op.duration = w_.cluster.collective.launch;
     op.priority = how_.priority;
     op.after = {{after, 0}};
@@ -118,10 +119,12 @@ private:
       // Every GPU sums its part of the bytes and copies that part to the host.
       const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
       Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(), text);
+      copy.queue = w_.to_host;
       copy.after = {{scattered, 0}};
       return w_.add(std::move(copy));
     }
     Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
+    copy.queue = w_.to_host;
     copy.duration = compression_time(how_, bytes, w_.device());
     copy.after = {{w_.gradient_ready(variable_.layer), 0}};
     const OpId copied = w_.add(std::move(copy));
@@ -225,6 +228,7 @@ private:
   OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text) {
     const int parts = on_gpu() ? ranks_per_node() : 1;
     Op op = transfer(Phase::Copy, Scope::Rank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
+    op.queue = w_.to_device;
     for (const OpId id : after) op.after.push_back({id, 0});
     const OpId copied = w_.add(std::move(op));
     // The payload of an all-gather is what one rank contributes.

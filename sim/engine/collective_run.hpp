@@ -15,7 +15,6 @@ struct RoutedHop {
   int path = -1;            ///< FlowNetwork path; -1: both ends share a memory
   Seconds alpha;            ///< latency and fixed costs of one message
   double half = 0.0;        ///< bytes by which every message is dearer (LinkClass::half_size)
-  BytesPerSecond cap;       ///< all streams together
   BytesPerSecond nominal;   ///< rate without contention
   double bytes = 0.0;       ///< over all rounds
   int rounds = 1;
@@ -44,7 +43,7 @@ struct RouteContext {
   const Cluster& cluster;
   const Topology& topology;
   const Folding& folding;
-  std::function<int(const std::vector<LinkId>&)> path_of;  ///< numbers a way in the FlowNetwork
+  std::function<int(const std::vector<LinkId>&, BytesPerSecond cap)> path_of;  ///< numbers a way in the FlowNetwork
 };
 
 /// The group is the job, or node number `node` of the plan when that is not -1.

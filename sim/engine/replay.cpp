@@ -197,7 +197,7 @@ void Replay::handle(FlowNetwork::Token token) {
       const Way& way = way_of(p.instance);
       const double bytes = op_of(p.instance).bytes + way.extra_bytes;
       note_traffic(way.links, bytes);
-      network_.start_flow(way.path, bytes, way.cap, this->token({.event = Event::FlowEnds, .instance = p.instance}));
+      network_.start_flow(way.path, bytes, this->token({.event = Event::FlowEnds, .instance = p.instance}));
       break;
     }
     case Event::CollectiveSetupEnds: open_collective(p.run); break;

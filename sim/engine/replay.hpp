@@ -69,7 +69,6 @@ private:
     int path = -1;   ///< -1: nothing to cross
     Seconds delay;
     double extra_bytes = 0.0;
-    BytesPerSecond cap{};
     std::vector<int> links;
   };
 
@@ -112,7 +111,7 @@ private:
   void start_transfer(const Instance& instance);
   const Way& way_of(const Instance& instance);
   [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
-  int path_along(const std::vector<int>& links);
+  int path_along(const std::vector<int>& links, BytesPerSecond cap);
   int connection_link(int from_node, int to_node, double capacity);
 
   // replay_collectives.cpp
@@ -163,7 +162,7 @@ private:
   std::vector<std::vector<QueueState>> queues_;
   std::int64_t sequence_ = 0;
   std::vector<std::unique_ptr<Way>> ways_;                ///< by instance
-  std::map<std::vector<int>, int> paths_;
+  std::map<std::pair<std::vector<int>, double>, int> paths_;  ///< by links and cap
   std::vector<std::vector<int>> path_links_;              ///< by path
   std::map<std::pair<int, int>, int> connections_;        ///< (from node, to node) -> link
   std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int, int>, std::unique_ptr<RoutedSchedule>> schedules_;

@@ -12,7 +12,7 @@ const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
   const int node = op.scope == Scope::Node ? folding_.cells[static_cast<std::size_t>(cell)] : -1;
   auto& slot = schedules_[{op.primitive, op.algorithm, chunks, node}];
   if (slot) return *slot;
-  const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links) { return path_along(links); }};
+  const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks, node));
   return *slot;
 }
@@ -70,7 +70,7 @@ void Replay::start_hop(int run, int id) {
   collective.sent[i] = hop.rounds;
   const FlowNetwork::Token done = token({.event = Event::MessageArrives, .run = run, .hop = id});
   if (hop.path < 0) return network_.after(Seconds{0.0}, done);
-  network_.start_flow(hop.path, hop.bytes * collective.payload + hop.rounds * hop.half, hop.cap, done);
+  network_.start_flow(hop.path, hop.bytes * collective.payload + hop.rounds * hop.half, done);
 }
 
 void Replay::try_message(int run, int id) {
@@ -84,7 +84,7 @@ void Replay::try_message(int run, int id) {
   collective.busy[i] = 1;
   const FlowNetwork::Token sent = token({.event = Event::MessageSent, .run = run, .hop = id});
   if (hop.path < 0) return network_.after(Seconds{0.0}, sent);
-  network_.start_flow(hop.path, hop.bytes * collective.payload / hop.rounds + hop.half, hop.cap, sent);
+  network_.start_flow(hop.path, hop.bytes * collective.payload / hop.rounds + hop.half, sent);
 }
 
 void Replay::message_sent(int run, int id) {

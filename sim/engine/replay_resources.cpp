@@ -105,8 +105,11 @@ int Replay::connection_link(int from_node, int to_node, double capacity) {
   const auto [entry, fresh] = connections_.try_emplace({from_node, to_node}, -1);
   if (fresh) {
     entry->second = network_.add_link(BytesPerSecond{capacity});
-    link_rate_.push_back(capacity);
-    link_name_.push_back("node" + std::to_string(from_node) + " to node" + std::to_string(to_node) + " connection");
+    // The network numbers links that cap single paths too; those have no name here.
+    const auto id = static_cast<std::size_t>(entry->second);
+    link_rate_.resize(id + 1, capacity);
+    link_name_.resize(id + 1);
+    link_name_[id] = "node" + std::to_string(from_node) + " to node" + std::to_string(to_node) + " connection";
   }
   return entry->second;
 }
@@ -121,22 +124,22 @@ const Replay::Way& Replay::way_of(const Instance& instance) {
   const Path path = topology_.path(from, to);
   slot->delay = path.latency + static_cast<double>(op.messages) * path.message_cost;
   slot->extra_bytes = static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
-  slot->cap = path.stream_cap;
+  BytesPerSecond cap = path.stream_cap;
   slot->links.assign(path.links.begin(), path.links.end());
   const bool between_hosts = from.node != to.node && op.streams > 0;
   if (between_hosts && path.stream_cap.value() < std::numeric_limits<double>::infinity()) {
     slot->links.push_back(connection_link(from.node, to.node, op.streams * path.stream_cap.value()));
-    slot->cap = BytesPerSecond{std::numeric_limits<double>::infinity()};
+    cap = BytesPerSecond{std::numeric_limits<double>::infinity()};
   }
   if (slot->links.empty()) return *slot;
-  slot->path = path_along(slot->links);
+  slot->path = path_along(slot->links, cap);
   return *slot;
 }
 
-int Replay::path_along(const std::vector<int>& links) {
-  const auto [known, fresh] = paths_.try_emplace(links, -1);
+int Replay::path_along(const std::vector<int>& links, BytesPerSecond cap) {
+  const auto [known, fresh] = paths_.try_emplace({links, cap.value()}, -1);
   if (!fresh) return known->second;
-  known->second = network_.add_path(links);
+  known->second = network_.add_path(links, cap);
   path_links_.push_back(links);  // the network numbers paths from zero
   return known->second;
 }

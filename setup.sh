@@ -1,7 +1,7 @@
 #!/bin/bash
 # ./setup.sh        installs what is missing (as root), builds simsync and runs a first prediction
 # ./setup.sh test   the same, then builds and runs all tests
-set -eu
+set -eu -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly build=build/release
@@ -56,9 +56,18 @@ build() {
   fi
 }
 
-show() {
-  printf '\n$ simsync %s\n' "$*"
-  "$build/cli/simsync" "$@"
+# The columns of a sweep that compare strategies, for people.
+as_table() {
+  awk -F, '
+    NR == 1 { printf "%-34s %10s %12s %12s %12s\n", "strategy", "step", "samples/s", "waiting", "efficiency"; next }
+    { printf "%-34s %7.0f ms %12.0f %9.0f ms %10.0f %%\n", $3, 1000 * $7, $8, 1000 * $10, 100 * $11 }'
+}
+
+first_prediction() {
+  local sweep=(sweep --model vgg16 --cluster g4dn.12xlarge --workers 32 --batch 32 --strategy all --sort step_time_s)
+  printf '\nVGG16 on 8 nodes with 4 T4 GPUs each (g4dn.12xlarge), 32 samples per GPU and step:\n'
+  printf '$ %s/cli/simsync %s\n\n' "$build" "${sweep[*]}"
+  "$build/cli/simsync" "${sweep[@]}" | as_table
 }
 
 case ${1-} in
@@ -78,5 +87,5 @@ if [ "${1-}" = test ]; then
   ctest --test-dir "$build" --output-on-failure -j "$jobs"
 else
   build simsync
-  show sweep --model vgg16 --cluster g4dn.12xlarge --strategy all --workers 32
+  first_prediction
 fi

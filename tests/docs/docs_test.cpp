@@ -104,7 +104,6 @@ TEST_CASE("every command of the README runs", "[docs]") {
       if (!line.starts_with("simsync ")) continue;
       INFO(line);
       CHECK(std::system((line + " > output 2>&1").c_str()) == 0);
-      CHECK(fs::file_size("output") > 0);
       ++commands;
     }
   }

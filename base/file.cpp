@@ -30,12 +30,16 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  write_file(path, [&](std::ostream& out) { out << text; });
+}
+
+void write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
   // Only a regular file is replaced in one move; a pipe or a device is written to as it stands.
   std::error_code error;
   const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
   const std::string target = special ? path : path + ".part";
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
-  out << text;
+  write(out);
   out.close();
   if (out && !special) fs::rename(target, path, error);
   if (!out || error) {

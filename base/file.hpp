@@ -1,5 +1,7 @@
 // Whole files, and the folders where the program's own data lie.
 #pragma once
+#include <functional>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,8 @@ std::string read_file(const std::string& path);
 /// Writes `text` to `path` through a temporary file, so that a killed run leaves the old content.
 /// @throws InputError when it cannot be written.
 void write_file(const std::string& path, const std::string& text);
+/// The same for content that `write` puts into a stream, because it is too large to be held.
+void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 /// Folder `room` of the program's data (`models/zoo`, `platforms/presets`, ...): `SIMSYNC_DATA` when it is set,
 /// else the share folder of the installation that the running program belongs to, else the source tree that it was built

@@ -274,6 +274,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
                             .forward = {}, .backward = {}, .server_queue = {}, .gates = {}, .to_update = {}};
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
+  for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
   write_ranks(writer.plan, cluster, strategy);
   write_queues(writer);
   detail::write_compute(writer);

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "sim/plan/plan_writer.hpp"
+#include "strategies/random.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -251,6 +252,18 @@ private:
   std::vector<OpId> updates_;  ///< by piece
 };
 
+/// Reads after an update follow the forward pass. Reads at the start of a step have no order of their own (TensorFlow
+/// leaves it to chance, which is what TicTac mends): a fixed shuffle stands for it unless priorities decide.
+std::vector<VariableOnServers*> reading_order(const Strategy& strategy, std::vector<VariableOnServers>& all) {
+  std::vector<VariableOnServers*> order;
+  for (auto variable = all.rbegin(); variable != all.rend(); ++variable) order.push_back(&*variable);
+  if (!strategy.graph.pull_at_step_start || strategy.graph.scheduling.ordering == Ordering::Priority) return order;
+  constexpr std::uint64_t kSeed = 1;
+  Random random(kSeed);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  return order;
+}
+
 void refuse_asynchronous(const PlanWriter& writer) {
   for (const auto& how : writer.strategy.variables) {
     for (const Shard& shard : how.shards) {
@@ -285,8 +298,7 @@ void write_parameter_servers(PlanWriter& writer) {
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));
   }
-  // Reads are issued in forward order; the gradients arrived in backward order.
-  for (auto variable = all.rbegin(); variable != all.rend(); ++variable) variable->write_pull(start);
+  for (VariableOnServers* variable : reading_order(writer.strategy, all)) variable->write_pull(start);
   for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);
 }
 

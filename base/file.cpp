@@ -14,7 +14,7 @@ namespace simsync {
 namespace fs = std::filesystem;
 
 std::string read_file(const std::string& path) {
-  constexpr std::uintmax_t kLargest = 64U * 1024U * 1024U;
+  constexpr std::uintmax_t kLargest{64U << 20U};
   const auto refuse = [&](const std::string& why) {
     throw InputError(Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
   };

@@ -8,6 +8,7 @@
 #include "base/parse_units.hpp"
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
+#include "cli/unknown.hpp"
 #include "sim/engine/predict.hpp"
 
 namespace simsync {
@@ -56,10 +57,10 @@ void setup_predict(CLI::App& app, Outcome&) {
   command->add_option("--model", options->request.model, "Model: a name ('simsync list models') or a path")->required();
   command->add_option("--cluster", options->request.cluster, "Cluster: a name ('simsync list clusters') or a path")->required();
   command->add_option("--strategy", options->request.strategy, "Strategy: a builder or preset ('simsync list strategies') or a path")->required();
-  command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str();
-  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(CLI::Range(1, 100'000'000));
-  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')");
-  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'");
+  command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str()->check(whole_number(1, 1'000'000));
+  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(whole_number(1, 100'000'000));
+  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")->check(key_and_value());
+  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")->check(file_name());
   command->callback([options] { run_predict(*options); });
 }
 

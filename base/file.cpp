@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "base/error.hpp"
 
@@ -38,14 +40,19 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   std::error_code error;
   const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
   const std::string target = special ? path : path + ".part";
+  const auto refuse = [&](const std::string& why) {
+    if (!special) fs::remove(target, error);
+    throw InputError(Diagnostic{
+        .origin = {path, 0, 0}, .message = "cannot be written: " + why, .key = {}, .source_line = {}, .note = {}, .help = {}});
+  };
+  if (fs::is_directory(path, error)) refuse("it is a folder");
+  errno = 0;
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
   write(out);
   out.close();
-  if (out && !special) fs::rename(target, path, error);
-  if (!out || error) {
-    throw InputError(Diagnostic{
-        .origin = {path, 0, 0}, .message = "cannot be written", .key = {}, .source_line = {}, .note = {}, .help = {}});
-  }
+  if (!out) refuse(errno != 0 ? std::generic_category().message(errno) : "unknown reason");
+  if (!special) fs::rename(target, path, error);
+  if (!special && error) refuse(error.message());
 }
 
 std::string data_folder(const std::string& room) {
@@ -80,7 +87,8 @@ std::string resolve_name(const std::string& name, const std::string& room, const
   const auto known = list_files(folder, extension);
   if (std::find(known.begin(), known.end(), name) != known.end()) return (fs::path(folder) / (name + extension)).string();
   std::string help = did_you_mean(name, known);
-  if (help.empty()) help = fmt::format("'simsync list {}s' shows the known names; a path must contain '/' or end in {}", what, extension);
+  const std::string several = what.ends_with('y') ? what.substr(0, what.size() - 1) + "ies" : what + "s";
+  if (help.empty()) help = fmt::format("'simsync list {}' shows the known names; a path must contain '/' or end in {}", several, extension);
   throw InputError(fmt::format("unknown {} '{}'", what, name), help);
 }
 

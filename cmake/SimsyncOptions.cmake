@@ -8,6 +8,14 @@ target_compile_options(simsync_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
                                                  # false alarms of GCC 12 in its own std::string when optimizing (PR 105329, 105562)
                                                  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                                                  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+if(SIMSYNC_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "SIMSYNC_FUZZ needs clang (Debian package: clang); use the preset 'fuzz'")
+  endif()
+  target_compile_options(simsync_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+                                                   -fno-omit-frame-pointer)
+  target_link_options(simsync_options INTERFACE -fsanitize=address,undefined)
+endif()
 if(SIMSYNC_SANITIZE)
   target_compile_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE} -fno-sanitize-recover=all
                                                    -fno-omit-frame-pointer)

@@ -26,6 +26,8 @@ constexpr std::array kSettings{
     "surf/precision:1e-10",       // dates closer than this fall together; a message may last less than a microsecond
     "maxmin/precision:1e-9",      // shares of fast and slow links in one problem
 };
+// SimGrid's own handler of Ctrl-C prints its state and exits with 1; the shell expects a death by the signal.
+constexpr std::array kSignals{"debug/verbose-exit:no"};
 constexpr std::array kQuiet{"surf_maxmin.thresh:critical", "xbt_cfg.thresh:warning"};
 
 struct Flow {
@@ -85,6 +87,7 @@ FlowNetwork& FlowNetwork::instance() {
 FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
   std::vector<std::string> arguments{"simsync"};
   for (const char* setting : kSettings) arguments.push_back(std::string("--cfg=") + setting);
+  for (const char* setting : kSignals) arguments.push_back(std::string("--cfg=") + setting);
   for (const char* setting : kQuiet) arguments.push_back(std::string("--log=") + setting);
   std::vector<char*> argv;
   for (auto& a : arguments) argv.push_back(a.data());

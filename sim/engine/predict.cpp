@@ -230,7 +230,9 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.batch = problem.profile.batch;
   row.step_time = prediction.step;
   row.compute = prediction.compute;
-  row.exposed_comm = std::max(Seconds{0.0}, prediction.step - prediction.compute);
+  // Both are sums of many terms in different orders: what is below their last digits is nothing.
+  const Seconds exposed = prediction.step - prediction.compute;
+  row.exposed_comm = exposed > 1e-9 * prediction.step ? exposed : Seconds{0.0};
   row.scaling_efficiency = problem.profile.step() / prediction.step;
   row.step_low = prediction.step;
   row.step_high = prediction.step;

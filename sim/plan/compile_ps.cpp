@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -84,7 +83,7 @@ private:
         continue;
       }
       piece_of_server[ps->server] = pieces_.size();
-      const int parts = limit > 0.0 ? std::max(1, static_cast<int>(std::ceil(bytes / limit))) : 1;
+      const int parts = pieces_of(bytes, limit);
       for (int part = 0; part < parts; ++part) pieces_.push_back({*ps, bytes / parts, 1, pieces_.size()});
     }
   }
@@ -283,8 +282,9 @@ void refuse_asynchronous(const PlanWriter& writer) {
     for (const Shard& shard : how.shards) {
       const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
       if (ps != nullptr && (!ps->sync || ps->staleness > 0))
-        throw PlanError("variable '" + writer.model.variable(how.variable).name +
-                        "' is synchronized with staleness: a plan describes synchronous training only");
+        throw PlanError("strategy '" + writer.strategy.name + "' lets workers run ahead (variable '" +
+                        writer.model.variable(how.variable).name +
+                        "'): only synchronous training is simulated, with sync true and staleness 0");
     }
   }
 }

@@ -45,7 +45,7 @@ void run_predict(const PredictOptions& options) {
   problem.options.record = options.explain || !options.timeline.empty();
   const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
   const PredictedRow row = row_of(request, problem, prediction);
-  if (!prediction.steady) std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size() << " iterations\n";
+  if (!prediction.steady && prediction.steps.size() > 1) std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size() << " iterations\n";
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
   if (!options.timeline.empty())
     write_file(options.timeline, [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, prediction); });

@@ -83,7 +83,7 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
   } else if (key == "seed") {
     s.seed = static_cast<std::uint64_t>(whole_number(key, value, 0, std::numeric_limits<std::int64_t>::max()));
   } else if (key == "iterations") {
-    s.options.max_iterations = static_cast<int>(whole_number(key, value, 2, 10000));
+    s.options.max_iterations = static_cast<int>(whole_number(key, value, 1, 10000));
   } else if (key == "fidelity") {
     s.options.fidelity = read_fidelity(value);
   } else if (key == "placement") {

@@ -148,6 +148,7 @@ void Replay::finish_iteration(int k) {
   // Iterations end in order: every op of k + 1 has a way back to one of k.
   iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
+  if (k + 1 >= options_.max_iterations) stopped_ = true;
   if (k < 1) return;
   const auto step = [&](int i) { return iteration_end_[static_cast<std::size_t>(i)].value() - (i > 0 ? iteration_end_[static_cast<std::size_t>(i) - 1].value() : 0.0); };
   const double change = std::abs(step(k) - step(k - 1));
@@ -155,7 +156,6 @@ void Replay::finish_iteration(int k) {
     steady_ = true;
     stopped_ = true;
   }
-  if (k + 1 >= options_.max_iterations) stopped_ = true;
 }
 
 void Replay::drain() {

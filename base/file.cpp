@@ -53,7 +53,8 @@ void write_file(const std::string& path, const std::string& text) {
 
 std::string data_folder(const std::string& room) {
   std::vector<fs::path> roots;
-  if (const char* chosen = std::getenv("SIMSYNC_DATA"); chosen != nullptr && *chosen != '\0') return (fs::path(chosen) / room).string();
+  if (const char* chosen = std::getenv("SIMSYNC_DATA"); chosen != nullptr && *chosen != '\0')
+    return (fs::path(chosen) / room).string();
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   if (!error) roots.push_back(program.parent_path().parent_path() / "share" / "simsync");

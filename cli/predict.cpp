@@ -1,3 +1,5 @@
+#include "sim/engine/predict.hpp"
+
 #include <fmt/format.h>
 
 #include <iostream>
@@ -9,7 +11,6 @@
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
-#include "sim/engine/predict.hpp"
 
 namespace simsync {
 namespace {
@@ -60,7 +61,8 @@ void setup_predict(CLI::App& app, Outcome&) {
   command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str()->check(whole_number(1, 1'000'000));
   command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(whole_number(1, 100'000'000));
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")->check(key_and_value());
-  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")->check(file_name());
+  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")
+      ->check(file_name());
   command->callback([options] { run_predict(*options); });
 }
 

@@ -56,7 +56,8 @@ std::string unknown_word(CLI::App& app, int argc, const char* const* argv) {
     }
     if (command->get_subcommands(nullptr).empty()) continue;  // a value or a positional word
     const auto known = command->get_subcommands(nullptr);
-    const auto next = std::find_if(known.begin(), known.end(), [&](const CLI::App* one) { return one->check_name(word); });
+    const auto next =
+        std::find_if(known.begin(), known.end(), [&](const CLI::App* one) { return one->check_name(word); });
     if (next == known.end()) return unknown_command(*command, word);
     command = *next;
   }

@@ -1,7 +1,6 @@
 // Misspelt words of a command line, found before CLI11 complains about what it misses instead.
 #pragma once
 #include <CLI/CLI.hpp>
-
 #include <string>
 
 namespace simsync {

@@ -1,15 +1,14 @@
 #include "sim/engine/flow_network.hpp"
 
-#include <simgrid/kernel/Timer.hpp>
-#include <simgrid/kernel/routing/NetZoneImpl.hpp>
-#include <simgrid/s4u.hpp>
-#include <xbt/log.h>
-
 #include <signal.h>
+#include <xbt/log.h>
 
 #include <array>
 #include <cmath>
 #include <limits>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
 #include <string>
 
 #include "base/error.hpp"
@@ -21,12 +20,12 @@ namespace {
 
 /// Every setting that differs from SimGrid's defaults, with its reason.
 constexpr std::array kSettings{
-    "network/model:CM02",         // no LV08 factors: bandwidth and latency come from the Calibration
-    "network/crosstraffic:0",     // acknowledgements are part of a link's measured efficiency
-    "network/TCP-gamma:0",        // no window/latency cap: per-flow caps are explicit
-    "network/optim:Lazy",         // only flows whose share changed are touched
-    "surf/precision:1e-10",       // dates closer than this fall together; a message may last less than a microsecond
-    "maxmin/precision:1e-9",      // shares of fast and slow links in one problem
+    "network/model:CM02",      // no LV08 factors: bandwidth and latency come from the Calibration
+    "network/crosstraffic:0",  // acknowledgements are part of a link's measured efficiency
+    "network/TCP-gamma:0",     // no window/latency cap: per-flow caps are explicit
+    "network/optim:Lazy",      // only flows whose share changed are touched
+    "surf/precision:1e-10",    // dates closer than this fall together; a message may last less than a microsecond
+    "maxmin/precision:1e-9",   // shares of fast and slow links in one problem
 };
 constexpr std::array kQuiet{"surf_maxmin.thresh:critical", "xbt_cfg.thresh:warning"};
 

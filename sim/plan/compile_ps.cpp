@@ -116,7 +116,8 @@ private:
     if (on_gpu()) {
       // Every GPU sums its part of the bytes and copies that part to the host.
       const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
-      Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(), text);
+      Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}},
+                         bytes / ranks_per_node(), text);
       copy.after = {{scattered, 0}};
       return w_.add(std::move(copy));
     }

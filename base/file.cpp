@@ -16,7 +16,7 @@ namespace simsync {
 namespace fs = std::filesystem;
 
 std::string read_file(const std::string& path) {
-  constexpr std::uintmax_t kLargest = 64U * 1024U * 1024U;
+  constexpr std::uintmax_t kLargest{64U << 20U};
   const auto refuse = [&](const std::string& why) {
     throw InputError(Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
   };
@@ -32,6 +32,10 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file(const std::string& path, const std::string& text) {
+  write_file(path, [&](std::ostream& out) { out << text; });
+}
+
+void write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
   // Only a regular file is replaced in one move; a pipe or a device is written to as it stands.
   std::error_code error;
   const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
@@ -44,7 +48,7 @@ void write_file(const std::string& path, const std::string& text) {
   if (fs::is_directory(path, error)) refuse("it is a folder");
   errno = 0;
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
-  out << text;
+  write(out);
   out.close();
   if (!out) refuse(errno != 0 ? std::generic_category().message(errno) : "unknown reason");
   if (!special) fs::rename(target, path, error);
@@ -52,17 +56,18 @@ void write_file(const std::string& path, const std::string& text) {
 }
 
 std::string data_folder(const std::string& room) {
+  const char* chosen = std::getenv("SIMSYNC_DATA");
+  if (chosen != nullptr && *chosen != '\0') return (fs::path(chosen) / room).string();
   std::vector<fs::path> roots;
-  if (const char* chosen = std::getenv("SIMSYNC_DATA"); chosen != nullptr && *chosen != '\0')
-    return (fs::path(chosen) / room).string();
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) roots.push_back(program.parent_path().parent_path() / "share" / "simsync");
+  if (!error) roots.push_back((program.parent_path() / SIMSYNC_DATA_FROM_BIN).lexically_normal());
   roots.emplace_back(SIMSYNC_SOURCE_FOLDER);
+  roots.emplace_back(SIMSYNC_INSTALLED_DATA);
   for (const auto& root : roots) {
     if (fs::is_directory(root / room, error)) return (root / room).string();
   }
-  return (roots.back() / room).string();
+  return (roots.front() / room).string();
 }
 
 std::vector<std::string> list_files(const std::string& folder, const std::string& extension) {

@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
   app.footer("Exit codes: 0 ok, 1 finding, 2 usage, 3 input, 4 missing capability, 70 internal error.");
   simsync::Outcome outcome;
   simsync::setup_predict(app, outcome);
+  simsync::setup_sweep(app, outcome);
+  simsync::setup_validate(app, outcome);
   simsync::setup_list(app, outcome);
   try {
     if (const std::string wrong = simsync::unknown_word(app, argc, argv); !wrong.empty())

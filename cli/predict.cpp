@@ -1,5 +1,3 @@
-#include "sim/engine/predict.hpp"
-
 #include <fmt/format.h>
 
 #include <iostream>
@@ -11,6 +9,9 @@
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "sim/engine/explain.hpp"
+#include "sim/engine/predict.hpp"
+#include "sim/engine/timeline.hpp"
 
 namespace simsync {
 namespace {
@@ -20,6 +21,8 @@ struct PredictOptions {
   std::int64_t batch = 0;
   std::vector<std::string> settings;
   std::string csv;
+  std::string timeline;
+  bool explain = false;
 };
 
 void print_summary(const PredictedRow& row, const Prediction& prediction) {
@@ -37,17 +40,21 @@ void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
   request.settings = parse_settings(options.settings);
-  const Problem problem = prepare(request);
+  if (options.timeline == "-") throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
+  Problem problem = prepare(request);
+  problem.options.record = options.explain || !options.timeline.empty();
   const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
   const PredictedRow row = row_of(request, problem, prediction);
   if (!prediction.steady) std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size() << " iterations\n";
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
-  if (options.csv == "-") {
-    std::cout << table;
-    return;
-  }
-  if (!options.csv.empty()) write_file(options.csv, table);
-  print_summary(row, prediction);
+  if (!options.timeline.empty())
+    write_file(options.timeline, [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, prediction); });
+  // Standard output carries data only: beside a table, the explanation is a message.
+  const bool table_out = options.csv == "-";
+  if (table_out) std::cout << table << std::flush;
+  if (!options.csv.empty() && !table_out) write_file(options.csv, table);
+  if (!table_out) print_summary(row, prediction);
+  if (options.explain) (table_out ? std::cerr : std::cout) << to_text(explain(problem, prediction));
 }
 
 }  // namespace
@@ -61,8 +68,9 @@ void setup_predict(CLI::App& app, Outcome&) {
   command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str()->check(whole_number(1, 1'000'000));
   command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(whole_number(1, 100'000'000));
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")->check(key_and_value());
-  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")
-      ->check(file_name());
+  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")->check(file_name());
+  command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")->check(file_name());
+  command->add_flag("--explain", options->explain, "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
   command->callback([options] { run_predict(*options); });
 }
 

@@ -10,8 +10,10 @@
 namespace simsync {
 namespace {
 
-/// A parameter that a 2 % error moves over more than this share of its range is not identified.
+/// A parameter that the stated error moves over more than this share of its range is not identified.
 constexpr double kMostSpread = 0.25;
+/// No measurement is better than this.
+constexpr double kLeastErrorPct = 0.1;
 
 /// A fitted value and the cases that it is set for.
 struct SetValue {
@@ -30,6 +32,7 @@ private:
   void fit(const FitGroup& group);
   std::vector<const Case*> rows_of(const FitGroup& group) const;
   void expect_identified(const FitGroup& group, const FitResult& result) const;
+  [[nodiscard]] double error_pct_of_a_row() const { return std::max(study_.measured.error_pct, kLeastErrorPct); }
   void predict_all();
   void summarize();
   void judge();
@@ -85,8 +88,8 @@ void Evaluation::expect_identified(const FitGroup& group, const FitResult& resul
                                 : fmt::format("over {:.0f} % of its range", 100.0 * result.spread[p]);
     throw InputError(
         Diagnostic{.origin = group.parameters[p].origin,
-                   .message = fmt::format("its rows cannot identify '{}': a measurement error of 2 % moves it {}",
-                                          group.parameters[p].key, how),
+                   .message = fmt::format("its rows cannot identify '{}': a measurement error of {:g} % moves it {}",
+                                          group.parameters[p].key, error_pct_of_a_row(), how),
                    .key = group.key_path,
                    .source_line = {},
                    .note = {},
@@ -115,7 +118,8 @@ void Evaluation::fit(const FitGroup& group) {
     }
     return out;
   };
-  const FitResult result = fit_shares(group.parameters.size(), residuals);
+  const FitResult result =
+      fit_shares(group.parameters.size(), residuals, {.measurement_error = error_pct_of_a_row() / 100.0});
   expect_identified(group, result);
   apply(result.shares);
   for (std::size_t p = 0; p < group.parameters.size(); ++p) {

@@ -13,7 +13,7 @@ namespace simsync {
 struct FittedParameter {
   std::string key;
   std::string value;     ///< as a setting
-  double spread = 0.0;   ///< share of its range that a 2 % measurement error moves it
+  double spread = 0.0;   ///< share of its range that the stated measurement error moves it
   double rms_pct = 0.0;  ///< of the rows that it was fitted to, after the fit
   std::size_t rows = 0;
 };

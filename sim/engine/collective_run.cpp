@@ -1,7 +1,6 @@
 #include "sim/engine/collective_run.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "sim/plan/compile.hpp"
 
@@ -18,11 +17,12 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorith
   out.inter = inter;
   out.alpha = path.latency + path.message_cost + (inter ? costs.per_step_inter : costs.per_step_intra);
   out.half = static_cast<double>(path.half_size.count);
-  out.cap = inter ? static_cast<double>(std::max(1, costs.channels)) * path.stream_cap : BytesPerSecond{std::numeric_limits<double>::infinity()};
+  // Channels are streams of the network; inside a node a collective is one stream.
+  out.cap = static_cast<double>(inter ? std::max(1, costs.channels) : 1) * path.stream_cap;
   double nominal = out.cap.value();
   for (const LinkId link : path.links) nominal = std::min(nominal, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
   out.nominal = BytesPerSecond{nominal};
-  if (!path.links.empty()) out.path = context.path_of(path.links);
+  if (!path.links.empty()) out.path = context.path_of(path.links, out.cap);
   out.bytes = hop.bytes / costs.efficiency;
   out.half /= costs.efficiency;
   out.rounds = hop.rounds;

@@ -44,7 +44,7 @@ struct RouteContext {
   const Cluster& cluster;
   const Topology& topology;
   const Folding& folding;
-  std::function<int(const std::vector<LinkId>&)> path_of;  ///< numbers a way in the FlowNetwork
+  std::function<int(const std::vector<LinkId>&, BytesPerSecond cap)> path_of;  ///< numbers a way in the FlowNetwork
 };
 
 /// The group is the job, or node number `node` of the plan when that is not -1.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "platforms/cluster.hpp"
+#include "platforms/topology.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync {
@@ -33,7 +34,36 @@ struct Span {
   Seconds ready;       ///< predecessors complete
   Seconds start;       ///< resource free
   Seconds end;
-  std::int32_t cause = -1;  ///< index of the span whose end made this one ready or free, -1: none
+  /// Index of the span that ended at `start` and so let this one begin: its last predecessor or, when this one had to
+  /// wait for a resource (`start` is after `ready`), the one that left the resource. -1: none.
+  std::int32_t cause = -1;
+};
+
+/// Bytes on their way: a transfer, or a hop of a collective (one message of it in `steps`).
+struct FlowSpan {
+  OpId op = 0;          ///< with `cell` and `iteration`: whose bytes
+  int cell = 0;
+  int iteration = 0;
+  int hop = -1;         ///< of a collective; -1: a transfer
+  int pipeline = -1;    ///< of the collective's schedule, to which the hop belongs
+  int path = 0;         ///< index into Traffic::paths
+  Seconds start;
+  Seconds end;
+  double bytes = 0.0;           ///< as the network sees them
+  double message_bytes = 0.0;   ///< those of them that stand for the fixed cost of messages (LinkClass::half_size)
+};
+
+/// A way that flows take.
+struct FlowPath {
+  std::vector<int> links;  ///< index into Traffic::links, in order
+  BytesPerSecond cap;      ///< most that flows of this way reach together, whatever the links; infinite: none
+};
+
+/// Everything that crossed links while it was recorded.
+struct Traffic {
+  std::vector<Link> links;
+  std::vector<FlowPath> paths;
+  std::vector<FlowSpan> flows;  ///< in order of their start
 };
 
 /// Traffic of one link over the recorded time.
@@ -55,7 +85,9 @@ struct Prediction {
   std::vector<Span> spans;      ///< in order of completion
   std::vector<Place> ranks;     ///< simulated ranks: cell of a Rank op -> place
   std::vector<int> nodes;       ///< simulated nodes: cell of a Node op -> node
+  std::vector<int> stands_for;  ///< simulated nodes: how many nodes each represents, itself included
   std::vector<Seconds> iteration_end;
+  Traffic traffic;
   std::vector<LinkUse> links;   ///< those that carried anything, busiest first
 };
 

@@ -66,7 +66,6 @@ struct FlowNetwork::State {
   struct PendingFlow {
     int path;
     double bytes;
-    double cap;
     Token token;
   };
   struct Delay {
@@ -173,26 +172,31 @@ int FlowNetwork::add_link(BytesPerSecond bandwidth) {
   return static_cast<int>(s.links_used++);
 }
 
-int FlowNetwork::add_path(const std::vector<int>& links) {
+int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
   State& s = *state_;
   SIMSYNC_ASSERT(!links.empty());
-  if (s.hosts_used == s.hosts.size()) s.add_page();
-  const State::PathHost& path = s.hosts[s.hosts_used];
   std::vector<s4u::LinkInRoute> route;
   route.reserve(links.size());
-  for (const int id : links) route.emplace_back(s.links.at(static_cast<std::size_t>(id)));
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const int id : links) {
+    route.emplace_back(s.links.at(static_cast<std::size_t>(id)));
+    narrowest = std::min(narrowest, route.back().get_link()->get_bandwidth());
+  }
+  if (cap.value() < narrowest) route.emplace_back(s.links.at(static_cast<std::size_t>(add_link(cap))));
+  if (s.hosts_used == s.hosts.size()) s.add_page();
+  const State::PathHost& path = s.hosts[s.hosts_used];
   s.pages[path.page].zone->add_route(path.host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
   return static_cast<int>(s.hosts_used++);
 }
 
-void FlowNetwork::start_flow(int path, double bytes, BytesPerSecond cap, Token token) {
+void FlowNetwork::start_flow(int path, double bytes, Token token) {
   constexpr double kHalfByte = 0.5;
   State& s = *state_;
   ++s.started;
   if (bytes < kHalfByte) return after(Seconds{0.0}, token);
   // Starts of one instant are collected: SimGrid 3.32 walks the list of all flows in flight at each completion,
   // and the list is shorter when the flows that end together are gone before their successors arrive.
-  s.pending.push_back({path, bytes, cap.value(), token});
+  s.pending.push_back({path, bytes, token});
   if (s.flush_armed) return;
   s.flush_armed = true;
   simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock(), [state = state_.get()] { state->flush(); });
@@ -219,7 +223,6 @@ void FlowNetwork::State::launch(const PendingFlow& wanted) {
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
   flow.comm->set_payload_size(static_cast<std::uint64_t>(std::llround(wanted.bytes)));
-  if (std::isfinite(wanted.cap)) flow.comm->set_rate(wanted.cap);
   flow.comm->set_source(path.host);
   flow.comm->set_destination(pages[path.page].sink);  // the last setter starts it
 }

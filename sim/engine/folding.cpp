@@ -34,7 +34,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
 }  // namespace
 
 Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked) {
-  Folding all{asked == Fidelity::Steps ? Fidelity::Steps : Fidelity::Fluid, {}};
+  Folding all{asked == Fidelity::Steps ? Fidelity::Steps : Fidelity::Fluid, {}, std::vector<int>(plan.nodes.size(), 1)};
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.cells.push_back(static_cast<int>(i));
   if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
   // Two nodes are as cheap as one, and a group of two has no symmetry to lose.
@@ -43,11 +43,16 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked)
     if (asked == Fidelity::Folded) throw PlanError("fidelity 'folded' is not exact here: " + why_not);
     return all;
   }
-  Folding folded{Fidelity::Folded, {}};
-  std::map<std::tuple<double, std::string>, int> seen;  // speed and device -> nodes
+  Folding folded{Fidelity::Folded, {}, {}};
+  std::map<std::tuple<double, std::string>, std::size_t> seen;  // speed and device -> representative
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const NodeGroup& group = cluster.group_of(plan.nodes[i]);
-    if (seen[{group.compute_slowdown, group.device}]++ == 0) folded.cells.push_back(static_cast<int>(i));
+    const auto [known, fresh] = seen.try_emplace({group.compute_slowdown, group.device}, folded.cells.size());
+    if (fresh) {
+      folded.cells.push_back(static_cast<int>(i));
+      folded.stands_for.push_back(0);
+    }
+    ++folded.stands_for[known->second];
   }
   return folded;
 }

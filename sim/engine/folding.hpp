@@ -13,6 +13,7 @@ namespace simsync::detail {
 struct Folding {
   Fidelity fidelity = Fidelity::Fluid;
   std::vector<int> cells;
+  std::vector<int> stands_for;  ///< by simulated node: nodes that it represents
   [[nodiscard]] bool folded() const { return fidelity == Fidelity::Folded; }
 };
 

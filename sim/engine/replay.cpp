@@ -183,6 +183,7 @@ FlowNetwork::Token Replay::token(Pending pending) {
 void Replay::handle(FlowNetwork::Token token) {
   const Pending p = pendings_[token];
   free_pendings_.push_back(static_cast<std::uint32_t>(token));
+  if (p.flow >= 0) flows_[static_cast<std::size_t>(p.flow)].end = network_.now();
   switch (p.event) {
     case Event::ComputeEnds: {
       Device& device = devices_[static_cast<std::size_t>(p.instance.cell)];
@@ -191,15 +192,12 @@ void Replay::handle(FlowNetwork::Token token) {
       complete(p.instance);
       break;
     }
-    case Event::WorkEnds:
-    case Event::FlowEnds: complete(p.instance); break;
-    case Event::SetupEnds: {
-      const Way& way = way_of(p.instance);
-      const double bytes = op_of(p.instance).bytes + way.extra_bytes;
-      note_traffic(way.links, bytes);
-      network_.start_flow(way.path, bytes, way.cap, this->token({.event = Event::FlowEnds, .instance = p.instance}));
+    case Event::WorkEnds: complete(p.instance); break;
+    case Event::FlowEnds:
+      leave_connection(p.instance);
+      complete(p.instance);
       break;
-    }
+    case Event::SetupEnds: enter_connection(p.instance); break;
     case Event::CollectiveSetupEnds: open_collective(p.run); break;
     case Event::PipelineStarts:
       for (const int hop : active_[static_cast<std::size_t>(p.run)]->schedule->members[static_cast<std::size_t>(p.hop)]) start_hop(p.run, hop);
@@ -244,15 +242,26 @@ Prediction Replay::result() {
   out.simulated_ranks = static_cast<int>(ranks_.size());
   out.flows = network_.flows_started();
   if (!options_.record) return out;
+  record_into(out);
+  return out;
+}
+
+void Replay::record_into(Prediction& out) {
   out.spans = std::move(spans_);
   for (const int rank : ranks_) out.ranks.push_back(plan_.ranks[static_cast<std::size_t>(rank)]);
   for (const int cell : folding_.cells) out.nodes.push_back(plan_.nodes[static_cast<std::size_t>(cell)]);
+  out.stands_for = folding_.stands_for;
   out.iteration_end = iteration_end_;
+  for (std::size_t id = 0; id < link_rate_.size(); ++id) out.traffic.links.push_back({link_name_[id], BytesPerSecond{link_rate_[id]}});
+  out.traffic.paths = flow_paths_;
+  out.traffic.flows = std::move(flows_);
+  std::vector<double> bytes(link_rate_.size(), 0.0);
+  for (const FlowSpan& flow : out.traffic.flows)
+    for (const int link : flow_paths_[static_cast<std::size_t>(flow.path)].links) bytes[static_cast<std::size_t>(link)] += flow.bytes;
   const double elapsed = std::max(network_.now().value(), 1e-12);
-  for (std::size_t id = 0; id < traffic_.size(); ++id)
-    if (traffic_[id] > 0.0) out.links.push_back({link_name_[id], traffic_[id], traffic_[id] / link_rate_[id] / elapsed});
+  for (std::size_t id = 0; id < bytes.size(); ++id)
+    if (bytes[id] > 0.0) out.links.push_back({link_name_[id], bytes[id], bytes[id] / link_rate_[id] / elapsed});
   std::stable_sort(out.links.begin(), out.links.end(), [](const LinkUse& a, const LinkUse& b) { return a.utilization > b.utilization; });
-  return out;
 }
 
 void Replay::note_ready(const Instance& instance, std::int32_t cause) {
@@ -275,10 +284,20 @@ std::int32_t Replay::note_end(const Instance& instance) {
   return static_cast<std::int32_t>(spans_.size()) - 1;
 }
 
-void Replay::note_traffic(const std::vector<int>& links, double bytes) {
-  if (!options_.record) return;
-  if (traffic_.size() < link_rate_.size()) traffic_.resize(link_rate_.size(), 0.0);
-  for (const int id : links) traffic_[static_cast<std::size_t>(id)] += bytes;
+std::int32_t Replay::note_flow(const FlowSpan& flow) {
+  if (!options_.record) return -1;
+  flows_.push_back(flow);
+  flows_.back().start = network_.now();
+  return static_cast<std::int32_t>(flows_.size()) - 1;
+}
+
+std::int32_t Replay::note_hop(int run, int id, int rounds) {
+  const ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const RoutedHop& hop = collective.schedule->hops[static_cast<std::size_t>(id)];
+  const Instance& whose = collective.instance;
+  const double extra = rounds * hop.half;
+  return note_flow({.op = whose.op, .cell = whose.cell, .iteration = whose.iteration, .hop = id, .pipeline = hop.pipeline, .path = hop.path,
+                    .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra, .message_bytes = extra});
 }
 
 }  // namespace detail

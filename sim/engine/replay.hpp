@@ -37,6 +37,7 @@ private:
     int run = -1;              ///< active collective
     int hop = -1;              ///< hop, or pipeline for PipelineStarts
     std::uint32_t epoch = 0;   ///< ComputeEnds: stale when the device's epoch has moved on
+    std::int32_t flow = -1;    ///< recorded flow that ends with it
   };
 
   struct Device {
@@ -70,7 +71,14 @@ private:
     Seconds delay;
     double extra_bytes = 0.0;
     BytesPerSecond cap{};
+    std::pair<int, int> connection{-1, -1};  ///< nodes whose connection serves its transfers in turn
     std::vector<int> links;
+  };
+  /// The streams between two nodes in one direction: so many transfers at a time, the others in the order of arrival.
+  struct Connection {
+    int link = -1;
+    int in_service = 0;
+    std::deque<Instance> waiting;
   };
 
   struct ActiveCollective {
@@ -112,7 +120,10 @@ private:
   void start_transfer(const Instance& instance);
   const Way& way_of(const Instance& instance);
   [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
-  int path_along(const std::vector<int>& links);
+  int path_along(const std::vector<int>& links, BytesPerSecond cap);
+  void enter_connection(const Instance& instance);
+  void leave_connection(const Instance& instance);
+  void start_bytes(const Instance& instance);
   int connection_link(int from_node, int to_node, double capacity);
 
   // replay_collectives.cpp
@@ -131,7 +142,9 @@ private:
   void note_ready(const Instance& instance, std::int32_t cause);
   void note_start(const Instance& instance, std::int32_t cause);
   std::int32_t note_end(const Instance& instance);
-  void note_traffic(const std::vector<int>& links, double bytes);
+  std::int32_t note_flow(const FlowSpan& flow);
+  std::int32_t note_hop(int run, int hop, int rounds);
+  void record_into(Prediction& out);
   [[nodiscard]] Prediction result();
 
   const Plan& plan_;
@@ -163,9 +176,9 @@ private:
   std::vector<std::vector<QueueState>> queues_;
   std::int64_t sequence_ = 0;
   std::vector<std::unique_ptr<Way>> ways_;                ///< by instance
-  std::map<std::vector<int>, int> paths_;
-  std::vector<std::vector<int>> path_links_;              ///< by path
-  std::map<std::pair<int, int>, int> connections_;        ///< (from node, to node) -> link
+  std::map<std::pair<std::vector<int>, double>, int> paths_;  ///< by links and cap
+  std::vector<FlowPath> flow_paths_;                      ///< by path
+  std::map<std::pair<int, int>, Connection> connections_;  ///< by (from node, to node)
   std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int, int>, std::unique_ptr<RoutedSchedule>> schedules_;
   std::vector<std::unique_ptr<ActiveCollective>> active_;
   std::vector<int> free_active_;
@@ -177,7 +190,7 @@ private:
   };
   std::map<std::pair<std::size_t, int>, Noted> noted_;    ///< instance and iteration -> times so far
   std::vector<Span> spans_;
-  std::vector<double> traffic_;
+  std::vector<FlowSpan> flows_;
   std::vector<double> link_rate_;
   std::vector<std::string> link_name_;
 };

@@ -12,7 +12,7 @@ const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
   const int node = op.scope == Scope::Node ? folding_.cells[static_cast<std::size_t>(cell)] : -1;
   auto& slot = schedules_[{op.primitive, op.algorithm, chunks, node}];
   if (slot) return *slot;
-  const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links) { return path_along(links); }};
+  const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks, node));
   return *slot;
 }
@@ -68,9 +68,10 @@ void Replay::start_hop(int run, int id) {
   const RoutedHop& hop = collective.schedule->hops[i];
   if (collective.blocked[i] > 0 || collective.sent[i] > 0) return;
   collective.sent[i] = hop.rounds;
-  const FlowNetwork::Token done = token({.event = Event::MessageArrives, .run = run, .hop = id});
-  if (hop.path < 0) return network_.after(Seconds{0.0}, done);
-  network_.start_flow(hop.path, hop.bytes * collective.payload + hop.rounds * hop.half, hop.cap, done);
+  Pending arrives{.event = Event::MessageArrives, .run = run, .hop = id};
+  if (hop.path < 0) return network_.after(Seconds{0.0}, token(arrives));
+  arrives.flow = note_hop(run, id, hop.rounds);
+  network_.start_flow(hop.path, hop.bytes * collective.payload + hop.rounds * hop.half, token(arrives));
 }
 
 void Replay::try_message(int run, int id) {
@@ -82,9 +83,10 @@ void Replay::try_message(int run, int id) {
   for (const int need : hop.needs)
     if (collective.arrived[static_cast<std::size_t>(need)] < round + 1 - hop.lag) return;
   collective.busy[i] = 1;
-  const FlowNetwork::Token sent = token({.event = Event::MessageSent, .run = run, .hop = id});
-  if (hop.path < 0) return network_.after(Seconds{0.0}, sent);
-  network_.start_flow(hop.path, hop.bytes * collective.payload / hop.rounds + hop.half, hop.cap, sent);
+  Pending sent{.event = Event::MessageSent, .run = run, .hop = id};
+  if (hop.path < 0) return network_.after(Seconds{0.0}, token(sent));
+  sent.flow = note_hop(run, id, 1);
+  network_.start_flow(hop.path, hop.bytes * collective.payload / hop.rounds + hop.half, token(sent));
 }
 
 void Replay::message_sent(int run, int id) {
@@ -111,7 +113,6 @@ void Replay::hop_ended(int run, int id) {
   ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
   const RoutedSchedule& schedule = *collective.schedule;
   const RoutedHop& hop = schedule.hops[static_cast<std::size_t>(id)];
-  if (hop.path >= 0) note_traffic(path_links_[static_cast<std::size_t>(hop.path)], hop.bytes * collective.payload + hop.rounds * hop.half);
   for (const int next : hop.unblocks_after) {
     if (--collective.blocked[static_cast<std::size_t>(next)] > 0) continue;
     if (folding_.fidelity == Fidelity::Steps) {

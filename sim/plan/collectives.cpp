@@ -9,6 +9,15 @@
 
 namespace simsync {
 
+const char* name_of(CollectivePrimitive primitive) {
+  switch (primitive) {
+    case CollectivePrimitive::AllReduce: return "all-reduce";
+    case CollectivePrimitive::ReduceScatter: return "reduce-scatter";
+    case CollectivePrimitive::AllGather: return "all-gather";
+  }
+  return "?";
+}
+
 int GroupShape::node_of(int rank) const {
   const auto after = std::upper_bound(node_begin.begin(), node_begin.end(), rank);
   return static_cast<int>(after - node_begin.begin()) - 1;

@@ -19,6 +19,7 @@
 namespace simsync {
 
 enum class CollectivePrimitive : std::uint8_t { AllReduce, ReduceScatter, AllGather };
+const char* name_of(CollectivePrimitive primitive);
 
 /// The group as a collective sees it: ranks node by node.
 struct GroupShape {

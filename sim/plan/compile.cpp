@@ -218,6 +218,9 @@ void write_queues(detail::PlanWriter& writer) {
   writer.host = writer.add_queue({.name = "host", .scope = Scope::Node,
                                   .slots = writer.cluster.group_of(writer.plan.ranks.front().node).cpu.threads});
   const Scheduling& scheduling = graph.scheduling;
+  writer.inside_node = writer.add_queue({.name = "inside node", .scope = Scope::Node, .slots = 1, .ordering = scheduling.ordering});
+  writer.to_host = writer.add_queue({.name = "copy to host", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
+  writer.to_device = writer.add_queue({.name = "copy to device", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
   const auto credit = static_cast<double>(scheduling.credit.count);
   const bool scheduled = credit > 0.0;
   const Queue limited{.name = {}, .scope = Scope::Job, .slots = 0, .credit = credit,
@@ -284,6 +287,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
                             .forward = {}, .backward = {}, .server_queue = {}, .gates = {}, .to_update = {}};
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
+  for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
   write_ranks(writer.plan, cluster, strategy);
   write_queues(writer);
   detail::write_compute(writer);

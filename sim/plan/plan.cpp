@@ -23,6 +23,19 @@ const char* name_of(Phase phase) {
   return "?";
 }
 
+std::string title_of(const Plan& plan, const ComputePart& part) {
+  const std::string phase = name_of(part.phase);
+  const auto layer = static_cast<std::size_t>(part.layer);
+  return part.layer >= 0 && layer < plan.layers.size() ? phase + " " + plan.layers[layer] : phase;
+}
+
+std::string title_of(const Plan& plan, const Op& op) {
+  if (op.parts.size() > 1) return title_of(plan, op.parts.front()) + " ... " + title_of(plan, op.parts.back());
+  if (op.kind == OpKind::Collective) return std::string(name_of(op.primitive)) + " " + op.reason.label;
+  if (op.reason.phase == Phase::Start) return op.reason.label;
+  return std::string(name_of(op.reason.phase)) + " " + op.reason.label;
+}
+
 int Plan::cell_count(Scope scope) const {
   switch (scope) {
     case Scope::Rank: return rank_count();

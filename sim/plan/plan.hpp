@@ -104,6 +104,7 @@ struct Queue {
 struct Plan {
   std::string model;
   std::string strategy;
+  std::vector<std::string> layers;  ///< names, for Reason::layer and ComputePart::layer; may be empty
   std::vector<Place> ranks;      ///< rank -> its GPU, node by node
   std::vector<int> nodes;        ///< nodes with ranks, ascending: cell index -> node
   std::vector<int> node_begin;   ///< cell index -> first rank; one more entry than `nodes`
@@ -116,6 +117,11 @@ struct Plan {
   /// First rank of a cell and one past its last.
   [[nodiscard]] std::pair<int, int> cell_ranks(Scope scope, int cell) const;
 };
+
+/// What people call an op: `backward fc6`, `push fc6/weight[1]`, `all-reduce bucket 3`. An op of several parts is
+/// named by its first and last one.
+std::string title_of(const Plan& plan, const Op& op);
+std::string title_of(const Plan& plan, const ComputePart& part);
 
 /// @throws std::logic_error when an op names an absent op or queue or when lag-0 dependences form a cycle.
 void check(const Plan& plan);

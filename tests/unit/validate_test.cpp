@@ -187,7 +187,7 @@ TEST_CASE("a parameter that its rows do not depend on is refused by name", "[val
   FakePredictor predictor;
   CHECK(
       test::error_of([&] { (void)evaluate(study, predictor); }) ==
-      "study.yaml:16:11: error: its rows cannot identify 'collective.launch': a measurement error of 2 % moves it over "
+      "study.yaml:16:11: error: its rows cannot identify 'collective.launch': a measurement error of 1 % moves it over "
       "its whole range\n"
       "  key:  calibrate.fit[0]\n"
       "  help: give rows whose step time depends on it, or fix its value under 'settings'");

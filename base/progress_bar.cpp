@@ -1,0 +1,52 @@
+#include "base/progress_bar.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <iostream>
+
+namespace simsync {
+
+ProgressBar::ProgressBar(std::size_t total) : terminal_(isatty(STDERR_FILENO) == 1), total_(total) {}
+
+ProgressBar::~ProgressBar() {
+  clear();
+}
+
+void ProgressBar::advance(std::size_t steps) {
+  set(done_ + steps, total_);
+}
+
+void ProgressBar::set(std::size_t done, std::size_t total) {
+  done_ = done;
+  total_ = total;
+  constexpr auto kRedrawAfter = std::chrono::milliseconds(100);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - drawn_ < kRedrawAfter && done_ < total_) return;
+  drawn_ = now;
+  draw();
+}
+
+void ProgressBar::draw() {
+  if (!terminal_ || total_ == 0) return;
+  constexpr std::size_t kWidth = 30;
+  const std::size_t filled = kWidth * done_ / total_;
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
+  const double left =
+      done_ > 0 ? elapsed.count() * static_cast<double>(total_ - done_) / static_cast<double>(done_) : 0.0;
+  std::cerr << fmt::format("\r[{:#<{}}{: <{}}] {}/{}  {:.0f} s left \x1b[K", "", filled, "", kWidth - filled, done_,
+                           total_, left)
+            << std::flush;
+}
+
+void ProgressBar::clear() {
+  if (terminal_) std::cerr << "\r\x1b[K" << std::flush;
+}
+
+void ProgressBar::message(const std::string& text) {
+  clear();
+  std::cerr << text << '\n';
+  draw();
+}
+
+}  // namespace simsync

@@ -1,0 +1,32 @@
+// A progress line for long work: on a terminal only, on standard error.
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace simsync {
+
+class ProgressBar {
+public:
+  /// Draws nothing unless standard error is a terminal.
+  explicit ProgressBar(std::size_t total);
+  ~ProgressBar();
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void advance(std::size_t steps = 1);
+  void set(std::size_t done, std::size_t total);
+  /// A line of its own on standard error, above the bar.
+  void message(const std::string& text);
+
+private:
+  void draw();
+  void clear();
+  bool terminal_;
+  std::size_t done_ = 0;
+  std::size_t total_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point drawn_;
+};
+
+}  // namespace simsync

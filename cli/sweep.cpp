@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
+#include "base/parse_units.hpp"
+#include "base/progress_bar.hpp"
+#include "cli/commands.hpp"
+#include "cli/settings.hpp"
+#include "cli/worker_pool.hpp"
+#include "sim/engine/predict.hpp"
+#include "strategies/builders.hpp"
+
+namespace simsync {
+namespace {
+
+struct SweepOptions {
+  std::vector<std::string> models, clusters, strategies;
+  std::vector<int> workers{1};
+  std::vector<std::int64_t> batches;
+  std::vector<std::string> settings;
+  std::string csv = "-";
+  std::string shard;
+  int jobs = 1;
+  bool resume = false;
+  std::string sort;
+};
+
+std::vector<PredictRequest> combinations(const SweepOptions& options) {
+  std::vector<std::string> strategies;
+  for (const auto& name : options.strategies) {
+    const auto known = known_builders();
+    if (name == "all") {
+      strategies.insert(strategies.end(), known.begin(), known.end());
+    } else {
+      strategies.push_back(name);
+    }
+  }
+  std::vector<std::optional<std::int64_t>> batches(options.batches.begin(), options.batches.end());
+  if (batches.empty()) batches.emplace_back();
+  const auto settings = parse_settings(options.settings);
+  std::vector<PredictRequest> out;
+  for (const auto& model : options.models)
+    for (const auto& cluster : options.clusters)
+      for (const auto& strategy : strategies)
+        for (const int workers : options.workers)
+          for (const auto& batch : batches) out.push_back({model, cluster, strategy, workers, batch, settings});
+  return out;
+}
+
+/// `i/n` keeps every n-th combination, beginning with the i-th (from 1).
+std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std::string& shard) {
+  if (shard.empty()) return all;
+  const std::size_t slash = shard.find('/');
+  const auto number = slash == std::string::npos ? std::nullopt : parse_integer(shard.substr(0, slash));
+  const auto count = slash == std::string::npos ? std::nullopt : parse_integer(shard.substr(slash + 1));
+  if (!number || !count || *count < 1 || *number < 1 || *number > *count)
+    throw InputError("--shard " + shard + ": expected i/n with i from 1 to n");
+  std::vector<PredictRequest> out;
+  for (std::size_t k = static_cast<std::size_t>(*number) - 1; k < all.size(); k += static_cast<std::size_t>(*count))
+    out.push_back(all[k]);
+  return out;
+}
+
+std::string answer(const PredictRequest& request) {
+  try {
+    return csv_row(row_cells(predict(request)));
+  } catch (const PlanError& e) {
+    // One combination that does not fit does not end a sweep; it has no row.
+    return fmt::format("!{} with {} workers on {}: {}", request.strategy, request.workers, request.cluster, e.what());
+  }
+}
+
+void sort_rows(std::vector<std::string>& rows, const std::string& column) {
+  const auto& header = row_header();
+  const auto found = std::find(header.begin(), header.end(), column);
+  if (found == header.end()) throw InputError("--sort " + column + ": no such column", did_you_mean(column, header));
+  const auto at = static_cast<std::size_t>(found - header.begin());
+  const auto key = [&](const std::string& row) {
+    const auto table = CsvTable::parse(csv_row(header) + "\n" + row, "sweep");
+    return std::pair{parse_number(table.cell(0, header[at])).value_or(0.0), table.cell(0, header[at])};
+  };
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
+}
+
+void run_sweep(const SweepOptions& options) {
+  auto requests = shard_of(combinations(options), options.shard);
+  RowFile file(options.csv, csv_row(row_header()), options.resume && options.sort.empty());
+  if (file.rows_found() > requests.size())
+    throw InputError(
+        fmt::format("--resume: {} has {} rows, this sweep makes {}", options.csv, file.rows_found(), requests.size()));
+  requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(file.rows_found()));
+  ProgressBar progress(requests.size());
+  std::vector<std::string> rows;
+  run_in_processes(
+      requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i]); },
+      [&](std::size_t, const std::string& text) {
+        progress.advance();
+        if (text.starts_with('!')) {
+          progress.message("skipped: " + text.substr(1));
+        } else if (options.sort.empty()) {
+          file.append(text);
+        } else {
+          rows.push_back(text);
+        }
+      });
+  if (options.sort.empty()) return;
+  sort_rows(rows, options.sort);
+  for (const auto& row : rows) file.append(row);
+}
+
+}  // namespace
+
+void setup_sweep(CLI::App& app, Outcome&) {
+  auto options = std::make_shared<SweepOptions>();
+  auto* command =
+      app.add_subcommand("sweep", "Predict every combination of models, clusters, strategies, workers and batches");
+  const auto list = [&](const char* flag, auto& into, const char* text) {
+    return command->add_option(flag, into, text)->delimiter(',');
+  };
+  list("--model", options->models, "Models, separated by commas")->required();
+  list("--cluster", options->clusters, "Clusters")->required();
+  list("--strategy", options->strategies, "Strategies; 'all' stands for every builder")->required();
+  list("--workers", options->workers, "Numbers of devices")->capture_default_str();
+  list("--batch", options->batches, "Samples per worker and step (default: each model's)");
+  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')");
+  command->add_option("--csv", options->csv, "File to append rows to; '-' is standard output")->capture_default_str();
+  command->add_option("--sort", options->sort, "Sort rows by this column (rows appear at the end)");
+  command->add_option("--jobs", options->jobs, "Processes that work side by side")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  command->add_option("--shard", options->shard, "i/n: only every n-th combination, beginning with the i-th");
+  command->add_flag("--resume", options->resume, "Go on after the rows that the file already has");
+  command->callback([options] { run_sweep(*options); });
+}
+
+}  // namespace simsync

@@ -1,0 +1,37 @@
+// What the step time consists of: the chain of ops and waits that ends with the iteration.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+
+namespace simsync {
+
+/// A stretch of the critical path during which one thing held everything up.
+struct PathPiece {
+  Seconds begin;
+  Seconds length;
+  /// Part of `length` that is due to sharing: other flows on the link, or another op that had the resource which the
+  /// next op of the path was ready to use.
+  Seconds shared;
+  std::string resource;  ///< `compute backward`, `latency and fixed costs`, `link nic-in`, `server CPU`, ...
+  std::string where;     ///< `node0:gpu1`, `node0/nic-in`
+  std::string what;      ///< title of the op or of its part: `backward fc6`
+};
+
+/// The critical path of one iteration, which must have been recorded: from the end of the iteration before (or the
+/// cold start) to its own end, in order of time and without gaps, so that the lengths add up to the step.
+/// `iteration` -1 means the last one, which is the steady one.
+///
+/// It is found backwards: from the op that ended last to the op whose end let it start (Span::cause), and so on.
+/// Inside a transfer, set-up and latency come first, then the flow. Inside a collective, the pipelines that ended one
+/// after another, each by its hop that was busy longest; what no hop accounts for is start-up and rounds.
+std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction, int iteration = -1);
+
+/// The pieces of one span, whatever is critical.
+std::vector<PathPiece> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction, std::int32_t span);
+
+/// Pieces that cost a message its time whatever its size.
+inline constexpr const char* kLatency = "latency and fixed costs";
+
+}  // namespace simsync

@@ -1,0 +1,165 @@
+#include "sim/engine/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "sim/engine/flow_limits.hpp"
+#include "strategies/names.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr std::size_t kOpsShown = 10;
+constexpr std::size_t kLinksShown = 8;
+constexpr std::size_t kCollectivesShown = 5;
+
+/// Sums pieces by resource, and by op when `by_op`; longest first.
+std::vector<PathShare> sum_up(const std::vector<PathPiece>& path, bool by_op) {
+  std::map<std::pair<std::string, std::string>, PathShare> sums;
+  for (const PathPiece& piece : path) {
+    PathShare& share = sums[{piece.resource, by_op ? piece.what : std::string{}}];
+    share.time += piece.length;
+    share.shared += piece.shared;
+  }
+  std::vector<PathShare> out;
+  for (auto& [key, share] : sums) {
+    share.resource = key.first;
+    share.what = key.second;
+    out.push_back(share);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  return out;
+}
+
+std::vector<LinkLoad> loads(const Prediction& prediction, double begin, double end) {
+  const detail::FlowLimits limits(prediction);
+  std::map<std::string, LinkLoad> roles;
+  for (std::size_t id = 0; id < prediction.traffic.links.size(); ++id) {
+    const Link& link = prediction.traffic.links[id];
+    const double bytes = limits.bytes_between(static_cast<int>(id), begin, end);
+    if (bytes <= 0.0) continue;
+    const double used = bytes / (link.bandwidth.value() * (end - begin));
+    LinkLoad& load = roles[detail::role_of(link.name)];
+    ++load.count;
+    load.mean_utilization += used;
+    if (used <= load.utilization) continue;
+    load.utilization = used;
+    load.bytes = bytes;
+    load.busiest = link.name;
+  }
+  std::vector<LinkLoad> out;
+  for (auto& [role, load] : roles) {
+    load.role = role;
+    load.mean_utilization /= load.count;
+    out.push_back(load);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const LinkLoad& a, const LinkLoad& b) { return a.utilization > b.utilization; });
+  return out;
+}
+
+std::vector<CollectiveShare> collectives_of(const Problem& problem, const Prediction& prediction, int iteration) {
+  std::vector<CollectiveShare> out;
+  for (std::size_t id = 0; id < prediction.spans.size(); ++id) {
+    const Span& span = prediction.spans[id];
+    const Op& op = problem.plan.ops[static_cast<std::size_t>(span.op)];
+    if (op.kind != OpKind::Collective || span.iteration != iteration || span.cell > 0) continue;
+    CollectiveShare share{.what = title_of(problem.plan, op), .algorithm = name_of(op.algorithm), .bytes = op.bytes,
+                          .time = span.end - span.start, .limit = {}, .limit_time = {}};
+    const auto parts = sum_up(pieces_of(problem.plan, problem.cluster, prediction, static_cast<std::int32_t>(id)), false);
+    if (!parts.empty()) {
+      share.limit = parts.front().resource;
+      share.limit_time = parts.front().time;
+    }
+    out.push_back(std::move(share));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const CollectiveShare& a, const CollectiveShare& b) { return a.time > b.time; });
+  return out;
+}
+
+std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0.0 ? 100.0 * part / whole : 0.0); }
+
+void print_share(std::string& out, const PathShare& share, Seconds step) {
+  const bool says_it = share.what.empty() || share.resource.starts_with("compute ");  // `backward fc6: compute backward`
+  const std::string name = share.what.empty() ? share.resource : says_it ? share.what : share.what + ": " + share.resource;
+  out += fmt::format("  {:<52} {:>10} {:>8}", name, format_seconds(share.time), percent(share.time.value(), step.value()));
+  if (share.shared.value() > 0.005 * step.value()) out += fmt::format("   {} of it shared with others", format_seconds(share.shared));
+  out += "\n";
+}
+
+void print_path(std::string& out, const Explanation& e) {
+  out += fmt::format("Critical path of iteration {}, {}{}:\n", e.iteration + 1, format_seconds(e.step),
+                     e.steady ? "" : " (not steady: iterations still differ)");
+  for (const PathShare& share : e.resources) print_share(out, share, e.step);
+  out += "Longest pieces of it:\n";
+  for (std::size_t i = 0; i < std::min(kOpsShown, e.ops.size()); ++i) print_share(out, e.ops[i], e.step);
+  if (e.ops.size() <= kOpsShown) return;
+  PathShare rest{.resource = fmt::format("{} more", e.ops.size() - kOpsShown), .what = {}, .time = {}, .shared = {}};
+  for (std::size_t i = kOpsShown; i < e.ops.size(); ++i) rest.time += e.ops[i].time;
+  print_share(out, rest, e.step);
+}
+
+void print_links(std::string& out, const Explanation& e) {
+  if (e.links.empty()) return;
+  out += "Busiest links in the step:\n";
+  for (std::size_t i = 0; i < std::min(kLinksShown, e.links.size()); ++i) {
+    const LinkLoad& load = e.links[i];
+    out += fmt::format("  {:<36} {:>12} {:>8} busy", load.busiest, format_bytes(load.bytes), percent(load.utilization, 1.0));
+    if (load.count > 1) out += fmt::format("   ({} links '{}', {} on average)", load.count, load.role, percent(load.mean_utilization, 1.0));
+    out += "\n";
+  }
+}
+
+void print_collectives(std::string& out, const Explanation& e) {
+  if (e.collectives.empty()) return;
+  out += fmt::format("Collectives of the step: {}, the longest of them:\n", e.collectives.size());
+  for (std::size_t i = 0; i < std::min(kCollectivesShown, e.collectives.size()); ++i) {
+    const CollectiveShare& share = e.collectives[i];
+    out += fmt::format("  {:<36} {:>12} {:>10} by {}, {} of it {}\n", share.what, format_bytes(share.bytes), format_seconds(share.time),
+                       share.algorithm, percent(share.limit_time.value(), share.time.value()), share.limit);
+  }
+}
+
+void print_what_if(std::string& out, const Explanation& e) {
+  out += fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(e.predicted));
+  for (const WhatIf& answer : e.what_if) {
+    const double saved = (e.predicted - answer.step).value();
+    out += fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step), percent(std::abs(saved), e.predicted.value()),
+                       saved >= 0.0 ? "less" : "more");
+  }
+}
+
+}  // namespace
+
+Explanation explain(const Problem& problem, const Prediction& recorded) {
+  SIMSYNC_ASSERT(!recorded.spans.empty() && !recorded.iteration_end.empty());
+  Explanation out;
+  out.iteration = static_cast<int>(recorded.iteration_end.size()) - 1;
+  const double end = recorded.iteration_end.back().value();
+  const double begin = out.iteration > 0 ? recorded.iteration_end[static_cast<std::size_t>(out.iteration) - 1].value() : 0.0;
+  out.step = Seconds{end - begin};
+  out.steady = recorded.steady;
+  out.path = critical_path(problem.plan, problem.cluster, recorded);
+  out.resources = sum_up(out.path, false);
+  out.ops = sum_up(out.path, true);
+  out.links = loads(recorded, begin, end);
+  out.collectives = collectives_of(problem, recorded, out.iteration);
+  out.predicted = recorded.step;
+  out.what_if = what_if(problem);
+  return out;
+}
+
+std::string to_text(const Explanation& explanation) {
+  std::string out;
+  print_path(out, explanation);
+  print_links(out, explanation);
+  print_collectives(out, explanation);
+  print_what_if(out, explanation);
+  return out;
+}
+
+}  // namespace simsync

@@ -1,0 +1,86 @@
+#include "sim/engine/flow_limits.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+
+#include "base/error.hpp"
+
+namespace simsync::detail {
+namespace {
+
+template <class Owned>
+auto owner(const Owned& owned) {
+  return std::make_tuple(owned.iteration, owned.op, owned.cell);
+}
+
+}  // namespace
+
+std::string role_of(const std::string& link) {
+  if (link.ends_with("connection")) return "connection";
+  const std::size_t slash = link.rfind('/');
+  return slash == std::string::npos ? link : link.substr(slash + 1);
+}
+
+FlowLimits::FlowLimits(const Prediction& prediction) : traffic_(prediction.traffic), by_link_(traffic_.links.size()), by_path_(traffic_.paths.size()), by_owner_(traffic_.flows.size()) {
+  for (std::size_t id = 0; id < traffic_.flows.size(); ++id) {
+    by_path_[static_cast<std::size_t>(traffic_.flows[id].path)].push_back(static_cast<std::int32_t>(id));
+    for (const int link : way_of(traffic_.flows[id]).links)
+      by_link_[static_cast<std::size_t>(link)].push_back(static_cast<std::int32_t>(id));
+  }
+  std::iota(by_owner_.begin(), by_owner_.end(), 0);
+  std::stable_sort(by_owner_.begin(), by_owner_.end(), [&](std::int32_t a, std::int32_t b) {
+    return owner(traffic_.flows[static_cast<std::size_t>(a)]) < owner(traffic_.flows[static_cast<std::size_t>(b)]);
+  });
+}
+
+double FlowLimits::bytes_of(const std::vector<std::int32_t>& flows, double begin, double end) const {
+  double bytes = 0.0;
+  for (const std::int32_t id : flows) {
+    const FlowSpan& flow = traffic_.flows[static_cast<std::size_t>(id)];
+    const double overlap = std::min(end, flow.end.value()) - std::max(begin, flow.start.value());
+    if (overlap > 0.0) bytes += flow.bytes * overlap / (flow.end - flow.start).value();
+  }
+  return bytes;
+}
+
+double FlowLimits::bytes_between(int link, double begin, double end) const {
+  return bytes_of(by_link_[static_cast<std::size_t>(link)], begin, end);
+}
+
+FlowLimit FlowLimits::limit_of(const FlowSpan& flow) const {
+  const double begin = flow.start.value();
+  const double end = flow.end.value();
+  const FlowPath& way = way_of(flow);
+  SIMSYNC_ASSERT(!way.links.empty());
+  const auto rate = [&](int link) { return traffic_.links[static_cast<std::size_t>(link)].bandwidth.value(); };
+  int busiest = way.links.front();
+  int narrowest = way.links.front();
+  double most = 0.0;  // bytes over rate: seconds of work for that link
+  for (const int link : way.links) {
+    if (rate(link) < rate(narrowest)) narrowest = link;
+    const double work = bytes_between(link, begin, end) / rate(link);
+    if (work <= most) continue;
+    most = work;
+    busiest = link;
+  }
+  const double cap = way.cap.value();
+  const bool capped = std::isfinite(cap) && bytes_of(by_path_[static_cast<std::size_t>(flow.path)], begin, end) / cap > most;
+  const std::string& where = traffic_.links[static_cast<std::size_t>(capped ? narrowest : busiest)].name;
+  const Seconds shared{std::max(0.0, end - begin - flow.bytes / std::min(cap, rate(narrowest)))};
+  return {(capped ? "stream cap on " : "link ") + role_of(where), where, shared};
+}
+
+std::vector<const FlowSpan*> FlowLimits::flows_of(const Span& span) const {
+  const auto key = owner(span);
+  const auto first = std::lower_bound(by_owner_.begin(), by_owner_.end(), key, [&](std::int32_t id, const auto& wanted) {
+    return owner(traffic_.flows[static_cast<std::size_t>(id)]) < wanted;
+  });
+  std::vector<const FlowSpan*> out;
+  for (auto at = first; at != by_owner_.end() && owner(traffic_.flows[static_cast<std::size_t>(*at)]) == key; ++at)
+    out.push_back(&traffic_.flows[static_cast<std::size_t>(*at)]);
+  return out;
+}
+
+}  // namespace simsync::detail

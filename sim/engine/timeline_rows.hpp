@@ -1,0 +1,87 @@
+// Rows of a timeline: which process and thread an event belongs to, without overlaps. Private to sim/engine.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sim/engine/engine.hpp"
+
+namespace simsync::detail {
+
+/// A row before it is split: process, then where it stands in it.
+struct RowKey {
+  int process = 0;
+  int order = 0;      ///< among the rows of the process; equal ones by name
+  std::string name;   ///< `gpu0 compute`, `nic-out`
+  auto operator<=>(const RowKey&) const = default;
+};
+
+/// One box. What it shows is looked up when it is written.
+struct TimelineEvent {
+  enum class Kind : std::uint8_t {
+    Iteration,
+    Op,
+    Part,
+    Flow,  ///< flows of one op that cross a link at the same time
+    More,  ///< what found no row of its own
+  };
+  std::int64_t begin = 0;  ///< ns
+  std::int64_t end = 0;
+  Kind kind = Kind::Op;
+  std::int32_t index = 0;  ///< of the iteration, span or flow
+  std::int32_t part = 0;   ///< Part: index into Op::parts
+  std::int32_t count = 1;  ///< Flow, More: how many
+  double bytes = 0.0;      ///< Flow: all of them together
+  int thread = 0;          ///< set by finish()
+};
+
+/// Threads that a row is split into at most; one more tells how much did not fit.
+inline constexpr int kMostThreads = 8;
+
+/// Numbers of processes: node k is process k + kFirstNode.
+inline constexpr int kJobProcess = 1;
+inline constexpr int kNetworkProcess = 2;
+inline constexpr int kFirstNode = 3;
+
+/// Collects the events of a prediction by row and gives those that overlap threads of their own.
+class TimelineRows {
+public:
+  TimelineRows(const Plan& plan, const Prediction& prediction);
+
+  struct Thread {
+    int process = 0;
+    int number = 0;
+    std::string name;
+  };
+  /// In order of process and row.
+  [[nodiscard]] const std::vector<Thread>& threads() const { return threads_; }
+  /// In order of thread, then of time.
+  [[nodiscard]] const std::vector<TimelineEvent>& events() const { return events_; }
+  /// Processes that have a thread, ascending.
+  [[nodiscard]] std::vector<int> processes() const;
+
+private:
+  void add_iterations();
+  void add_span(std::int32_t index);
+  void add_parts(std::int32_t index, const RowKey& row);
+  void add_flow(std::int32_t index);
+  [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
+  [[nodiscard]] std::vector<Place> devices_of(const Op& op, int cell) const;
+  void finish();
+  /// Distributes events, which are in order of time, over threads from number `first` on; returns how many.
+  static int spread(std::vector<TimelineEvent>& events, int first);
+
+  const Plan& plan_;
+  const Prediction& prediction_;
+  std::map<RowKey, std::vector<TimelineEvent>> rows_;
+  std::map<std::tuple<int, OpId, int>, std::size_t> last_flow_;  ///< link, op, iteration -> latest event of its row
+  std::vector<Thread> threads_;
+  std::vector<TimelineEvent> events_;
+};
+
+/// Time on the grid of a timeline.
+std::int64_t nanoseconds(Seconds t);
+
+}  // namespace simsync::detail

@@ -1,0 +1,98 @@
+#include "sim/engine/what_if.hpp"
+
+#include "sim/engine/critical_path.hpp"
+#include "sim/plan/compile.hpp"
+
+namespace simsync {
+namespace {
+
+void compile_again(Problem& problem) {
+  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
+}
+
+/// The class that `name` stands for, with bandwidth to spare; under a name of its own, because the same class may
+/// also serve where it is to stay as it is.
+void free_class(Cluster& cluster, std::string& name) {
+  if (name.empty()) return;
+  LinkClass link = cluster.links.at(name);
+  link.name = name + " (free)";
+  link.bandwidth *= kFree;
+  link.per_flow_cap.reset();
+  name = link.name;
+  cluster.links[link.name] = std::move(link);
+}
+
+}  // namespace
+
+Problem with_free_compute(const Problem& problem) {
+  Problem out = problem;
+  for (LayerTime& layer : out.profile.layers) layer = {};
+  out.profile.steps.clear();
+  out.profile.update = Seconds{0.0};
+  for (auto& [name, device] : out.cluster.devices) {
+    device.memory_bandwidth *= kFree;
+    device.launch = Seconds{0.0};
+    for (auto& [precision, peak] : device.peak) peak *= kFree;
+  }
+  compile_again(out);
+  return out;
+}
+
+Problem with_free_latency(const Problem& problem) {
+  Problem out = problem;
+  for (auto& [name, link] : out.cluster.links) {
+    link.latency = Seconds{0.0};
+    link.message_cost = Seconds{0.0};
+    link.half_size = {};
+  }
+  out.cluster.network.switch_latency = Seconds{0.0};
+  out.cluster.collective.launch = Seconds{0.0};
+  out.cluster.collective.per_step_intra = Seconds{0.0};
+  out.cluster.collective.per_step_inter = Seconds{0.0};
+  out.strategy.graph.per_operation_cost = Seconds{0.0};
+  compile_again(out);
+  return out;
+}
+
+Problem with_free_network(const Problem& problem) {
+  Problem out = problem;
+  for (NodeGroup& group : out.cluster.groups) free_class(out.cluster, group.nic_link);
+  compile_again(out);
+  return out;
+}
+
+Problem with_free_node_links(const Problem& problem) {
+  Problem out = problem;
+  for (NodeGroup& group : out.cluster.groups)
+    for (std::string NodeFabric::*name : {&NodeFabric::gpu_link, &NodeFabric::pcie_link, &NodeFabric::switch_link, &NodeFabric::socket_link,
+                                          &NodeFabric::memory_link})
+      free_class(out.cluster, group.fabric.*name);
+  compile_again(out);
+  return out;
+}
+
+Problem with_free_host_cpu(const Problem& problem) {
+  Problem out = problem;
+  for (NodeGroup& group : out.cluster.groups) {
+    group.cpu.per_tensor = Seconds{0.0};
+    group.cpu.update_rate *= kFree;
+    group.cpu.sum_rate *= kFree;
+  }
+  compile_again(out);
+  return out;
+}
+
+std::vector<WhatIf> what_if(const Problem& problem) {
+  const auto step = [](const Problem& changed) {
+    ReplayOptions options = changed.options;
+    options.record = false;
+    return replay(changed.plan, changed.cluster, options).step;
+  };
+  return {{"compute", step(with_free_compute(problem))},
+          {kLatency, step(with_free_latency(problem))},
+          {"bandwidth between nodes", step(with_free_network(problem))},
+          {"bandwidth inside nodes", step(with_free_node_links(problem))},
+          {"host CPUs", step(with_free_host_cpu(problem))}};
+}
+
+}  // namespace simsync

@@ -1,0 +1,36 @@
+// How the step would change if something cost nothing: the same strategy, compiled and replayed again.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/engine/predict.hpp"
+
+namespace simsync {
+
+/// A rate that is free is this many times its own: far from mattering, near enough for the arithmetic of max-min.
+inline constexpr double kFree = 1e6;
+
+// Each returns the problem with one thing free and its plan compiled again from the same strategy, so that what
+// depends on times (fusion by cycle or cost, algorithm `auto`) is decided for the new times.
+
+/// Layers, the optimizer on the device and the device's memory take no time.
+Problem with_free_compute(const Problem& problem);
+/// No latency, message cost or message size effect of any link, no launch and per-round cost of collectives, no cost
+/// per operation of the framework.
+Problem with_free_latency(const Problem& problem);
+/// NICs and leaf uplinks of unlimited rate, streams between nodes without a cap.
+Problem with_free_network(const Problem& problem);
+/// PCIe, GPU ports, switches, sockets and host memory of unlimited rate.
+Problem with_free_node_links(const Problem& problem);
+/// Hosts sum, update and serve in no time.
+Problem with_free_host_cpu(const Problem& problem);
+
+struct WhatIf {
+  std::string what;  ///< `compute`, `latency and fixed costs`, ...
+  Seconds step;      ///< if it were free
+};
+
+/// All of the above, replayed. Cost: one compilation and one replay each.
+std::vector<WhatIf> what_if(const Problem& problem);
+
+}  // namespace simsync

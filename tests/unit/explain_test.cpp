@@ -1,0 +1,182 @@
+#include "sim/engine/explain.hpp"
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/explain_support.hpp"
+
+namespace simsync {
+namespace {
+
+using namespace test;
+
+double time_of(const Explanation& explanation, const std::string& resource) {
+  for (const PathShare& share : explanation.resources)
+    if (share.resource == resource) return share.time.value();
+  return 0.0;
+}
+
+double free_step(const Explanation& explanation, const std::string& what) {
+  for (const WhatIf& answer : explanation.what_if)
+    if (answer.what == what) return answer.step.value();
+  return -1.0;
+}
+
+/// Pieces follow each other without gaps and fill the step.
+void require_complete(const Explanation& explanation, const Prediction& prediction) {
+  REQUIRE(!explanation.path.empty());
+  const double end = prediction.iteration_end.back().value();
+  const double begin = end - explanation.step.value();
+  double at = begin;
+  for (const PathPiece& piece : explanation.path) {
+    REQUIRE_THAT(piece.begin.value(), WithinAbs(at, 1e-9 * end));
+    REQUIRE(piece.length.value() >= 0.0);
+    REQUIRE(piece.shared.value() <= piece.length.value() * (1.0 + 1e-9));
+    at = (piece.begin + piece.length).value();
+  }
+  REQUIRE_THAT(at, WithinAbs(end, 1e-9 * end));
+  double by_resource = 0.0;
+  for (const PathShare& share : explanation.resources) by_resource += share.time.value();
+  double by_op = 0.0;
+  for (const PathShare& share : explanation.ops) by_op += share.time.value();
+  REQUIRE_THAT(by_resource, WithinRel(explanation.step.value(), 1e-9));
+  REQUIRE_THAT(by_op, WithinRel(explanation.step.value(), 1e-9));
+}
+
+TEST_CASE("two ranks and one layer: the step is explained to the millisecond", "[engine][explain]") {
+  // P = 2, S = 10 MB, link 100 MB/s, latency 1 ms, half_size 0.5 MB, launch 2 ms.
+  //   ring        2(P-1) = 2 rounds of S/P = 5 MB, each message as dear as 0.5 MB more
+  //   wire        2 x 5 MB / 100 MB/s                 = 100 ms
+  //   fixed       launch 2 + 2 rounds x (1 + 0.5 MB / 100 MB/s = 5) = 14 ms
+  //   compute     forward 10, backward 20, update 5   =  35 ms
+  //   step        149 ms; every part waits for the one before, so all of it is critical
+  const Problem problem = two_ranks();
+  const Prediction prediction = recorded(problem);
+  const Explanation e = explain(problem, prediction);
+  REQUIRE_THAT(e.step.value(), WithinRel(0.149, 1e-6));
+  require_complete(e, prediction);
+  REQUIRE_THAT(time_of(e, "compute forward"), WithinRel(0.010, 1e-6));
+  REQUIRE_THAT(time_of(e, "compute backward"), WithinRel(0.020, 1e-6));
+  REQUIRE_THAT(time_of(e, "compute update"), WithinRel(0.005, 1e-6));
+  REQUIRE_THAT(time_of(e, "link nic-out"), WithinRel(0.100, 1e-6));
+  REQUIRE_THAT(time_of(e, kLatency), WithinRel(0.014, 1e-6));
+
+  // Each NIC sends 10 MB and 2 x 0.5 MB in 149 ms of 100 MB/s.
+  REQUIRE(e.links.size() == 2);
+  for (const LinkLoad& load : e.links) {
+    REQUIRE(load.count == 2);
+    REQUIRE_THAT(load.bytes, WithinRel(11e6, 1e-6));
+    REQUIRE_THAT(load.utilization, WithinRel(11e6 / (1e8 * 0.149), 1e-6));
+  }
+  REQUIRE(e.collectives.size() == 1);
+  REQUIRE(e.collectives.front().what == "all-reduce a/weight");
+  REQUIRE(e.collectives.front().limit == "link nic-out");
+  REQUIRE_THAT(e.collectives.front().time.value(), WithinRel(0.114, 1e-6));
+
+  // Without compute 114 ms; without fixed costs 100 + 35; without the wire launch + 2 x 1 ms + 35; the rest is idle.
+  REQUIRE_THAT(free_step(e, "compute"), WithinRel(0.114, 1e-5));
+  REQUIRE_THAT(free_step(e, kLatency), WithinRel(0.135, 1e-5));
+  REQUIRE_THAT(free_step(e, "bandwidth between nodes"), WithinRel(0.039, 1e-4));
+  REQUIRE_THAT(free_step(e, "bandwidth inside nodes"), WithinRel(0.149, 1e-6));
+  REQUIRE_THAT(free_step(e, "host CPUs"), WithinRel(0.149, 1e-6));
+
+  const std::string text = to_text(e);
+  REQUIRE_THAT(text, ContainsSubstring("Critical path of iteration"));
+  REQUIRE_THAT(text, ContainsSubstring("all-reduce a/weight: link nic-out"));
+}
+
+TEST_CASE("a cap on one stream is told apart from the link", "[engine][explain]") {
+  // As above without half_size, and one stream reaches 25 MB/s: 10 MB take 400 ms of a link that is a quarter busy.
+  Cluster cluster = slow_cluster(2);
+  cluster.links["ethernet"].per_flow_cap = BytesPerSecond{2.5e7};
+  const Problem problem = problem_of(chain({{1000, 2500}}), cluster, "all-reduce", 2, {Seconds{0.010}, Seconds{0.020}}, {{"algorithm", "ring"}});
+  const Explanation e = explain(problem, recorded(problem));
+  REQUIRE_THAT(time_of(e, "stream cap on nic-out"), WithinRel(0.400, 1e-6));
+  REQUIRE(time_of(e, "link nic-out") == 0.0);
+  REQUIRE_THAT(e.step.value(), WithinRel(0.439, 1e-6));
+}
+
+TEST_CASE("waiting for a server is told as the work of the one before", "[engine][explain]") {
+  // One thread; a (3 s) and b (2 s) are ready together; c (1 s) on the device follows b; the next step follows c.
+  //   step = 3 + 2 + 1; the 3 s belong to a but b, which is next on the path, could have used them: shared.
+  Cluster cluster = make_cluster(1, 1);
+  const Place server{0, -1};
+  Plan plan;
+  plan.ranks = {{0, 0}};
+  plan.nodes = {0};
+  plan.node_begin = {0, 1};
+  plan.servers = {server};
+  plan.queues = {{.name = "compute", .scope = Scope::Rank}, {.name = "server", .scope = Scope::Job}};
+  const auto work = [&](double seconds, const std::string& label) {
+    Op op;
+    op.kind = OpKind::HostWork;
+    op.scope = Scope::Job;
+    op.queue = 1;
+    op.from = {End::Kind::Fixed, server};
+    op.duration = Seconds{seconds};
+    op.after = {{2, 1}};
+    op.reason = {Phase::Update, -1, label};
+    return op;
+  };
+  Op compute;
+  compute.kind = OpKind::Compute;
+  compute.queue = 0;
+  compute.duration = Seconds{1.0};
+  compute.parts = {{-1, Phase::Forward, compute.duration}};
+  compute.after = {{1, 0}};
+  plan.ops = {work(3.0, "a"), work(2.0, "b"), compute};
+  check(plan);
+
+  const Prediction prediction = replay(plan, cluster, {.record = true});
+  const auto path = critical_path(plan, cluster, prediction);
+  REQUIRE(path.size() == 3);
+  REQUIRE(path[0].what == "update a");
+  REQUIRE(path[0].resource == "server CPU");
+  REQUIRE(path[0].where == "node0:cpu0");
+  REQUIRE_THAT(path[0].length.value(), WithinRel(3.0, 1e-9));
+  REQUIRE_THAT(path[0].shared.value(), WithinRel(3.0, 1e-9));
+  REQUIRE(path[1].what == "update b");
+  REQUIRE_THAT(path[1].length.value(), WithinRel(2.0, 1e-9));
+  REQUIRE(path[1].shared.value() == 0.0);
+  REQUIRE(path[2].resource == "compute forward");
+  REQUIRE_THAT(path[2].length.value(), WithinRel(1.0, 1e-9));
+  // The cold start is explained as well.
+  REQUIRE(critical_path(plan, cluster, prediction, 0).size() == 3);
+}
+
+TEST_CASE("the parts add up to the step whatever the strategy", "[engine][explain]") {
+  const auto builder = GENERATE(as<std::string>{}, "all-reduce", "ddp", "horovod", "mg-wfbp", "ps", "ps-load-balancing", "byteps", "p3",
+                                "bytescheduler", "tictac", "poseidon");
+  CAPTURE(builder);
+  const Model model = chain({{1000, 300}, {500, 700}, {2000, 400}, {100, 100}});
+  Cluster cluster = slow_cluster(3, 2);
+  cluster.links["pcie"] = cluster.links["ethernet"];
+  cluster.links["pcie"].name = "pcie";
+  cluster.groups.front().fabric.pcie_link = "pcie";
+  cluster.groups.front().cpu.threads = 2;
+  Problem problem = problem_of(model, cluster, builder, 6, {Seconds{0.010}, Seconds{0.020}});
+  SECTION("as it comes") {}
+  SECTION("every message") { problem.options.fidelity = Fidelity::Steps; }
+  SECTION("collectives slow the devices") {
+    problem.cluster.collective.interference = 0.25;
+  }
+  const Prediction prediction = recorded(problem);
+  const Explanation e = explain(problem, prediction);
+  REQUIRE_THAT(e.step.value(), WithinRel(prediction.steps.back().value(), 1e-9));
+  require_complete(e, prediction);
+  for (const LinkLoad& load : e.links) {
+    REQUIRE(load.utilization <= 1.0 + 1e-6);
+    REQUIRE(load.mean_utilization <= load.utilization * (1.0 + 1e-9));
+  }
+}
+
+TEST_CASE("recording changes nothing", "[engine][explain]") {
+  const Problem problem = two_ranks();
+  const Prediction without = replay(problem.plan, problem.cluster, problem.options);
+  const Prediction with = recorded(problem);
+  REQUIRE(without.step == with.step);
+  REQUIRE(without.spans.empty());
+  REQUIRE(without.traffic.flows.empty());
+  REQUIRE(!with.traffic.flows.empty());
+}
+
+}  // namespace
+}  // namespace simsync

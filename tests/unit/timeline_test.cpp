@@ -1,0 +1,138 @@
+#include "sim/engine/timeline.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "tests/support/catch.hpp"
+#include "tests/unit/explain_support.hpp"
+
+namespace simsync {
+namespace {
+
+using namespace test;
+
+using nlohmann::json;
+
+struct Trace {
+  json whole;
+  std::map<int, std::string> processes;
+  std::map<std::pair<int, int>, std::string> rows;     ///< process, thread -> name
+  std::map<std::string, std::vector<json>> events;     ///< `node0 ...|gpu0 compute` -> its events
+};
+
+/// Reads a trace back and checks what holds for every one.
+Trace trace_of(const Problem& problem, const Prediction& prediction) {
+  std::stringstream text;
+  write_timeline(text, problem.plan, problem.cluster, prediction);
+  Trace trace{json::parse(text), {}, {}, {}};
+  std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> times;
+  for (const json& event : trace.whole["traceEvents"]) {
+    const std::pair<int, int> row{event["pid"], event["tid"]};
+    if (event["ph"] == "M") {
+      if (event["name"] == "process_name") trace.processes[row.first] = event["args"]["name"];
+      if (event["name"] == "thread_name") trace.rows[row] = event["args"]["name"];
+      continue;
+    }
+    REQUIRE(event["ph"] == "X");
+    REQUIRE(event["ts"].get<double>() >= 0.0);
+    REQUIRE(event["dur"].get<double>() >= 0.0);
+    REQUIRE(trace.rows.contains(row));
+    const std::int64_t begin = std::llround(event["ts"].get<double>() * 1e3);
+    times[row].emplace_back(begin, begin + std::llround(event["dur"].get<double>() * 1e3));
+    trace.events[trace.processes.at(row.first) + "|" + trace.rows.at(row)].push_back(event);
+  }
+  for (auto& [row, spans] : times) {
+    CAPTURE(trace.rows.at(row));
+    std::sort(spans.begin(), spans.end());
+    for (std::size_t i = 1; i < spans.size(); ++i) REQUIRE(spans[i - 1].second <= spans[i].first);
+  }
+  return trace;
+}
+
+std::vector<std::string> names(const std::vector<json>& events) {
+  std::vector<std::string> out;
+  for (const json& event : events) out.push_back(event["name"]);
+  return out;
+}
+
+TEST_CASE("a timeline has a row for each stream and each link", "[engine][timeline]") {
+  // Steps of 149 ms (explain_test.cpp): forward [0, 10], backward [10, 30], all-reduce [30, 144], update [144, 149].
+  const Problem problem = two_ranks();
+  const Prediction prediction = recorded(problem);
+  const Trace trace = trace_of(problem, prediction);
+  const std::string node = "node0 (1 x GPU)|";
+  REQUIRE(trace.events.contains("node1 (1 x GPU)|gpu0 compute"));
+  const auto& compute = trace.events.at(node + "gpu0 compute");
+  REQUIRE(compute.size() == 3 * prediction.steps.size());
+  // One op in the plan, two boxes: forward and backward of the only layer were merged.
+  const auto compute_names = names(compute);
+  REQUIRE(std::vector<std::string>(compute_names.begin(), compute_names.begin() + 3) ==
+          std::vector<std::string>{"forward a", "backward a", "update all variables"});
+  REQUIRE_THAT(compute[1]["ts"].get<double>(), WithinAbs(10e3, 1e-2));
+  REQUIRE_THAT(compute[1]["dur"].get<double>(), WithinAbs(20e3, 1e-2));
+  REQUIRE(compute[1]["args"]["layer"] == "a");
+  REQUIRE(compute[2]["args"]["cause"] == "all-reduce a/weight");
+
+  const json& reduce = trace.events.at(node + "gpu0 communication").front();
+  REQUIRE(reduce["name"] == "all-reduce a/weight");
+  REQUIRE_THAT(reduce["ts"].get<double>(), WithinAbs(30e3, 1e-2));
+  REQUIRE_THAT(reduce["dur"].get<double>(), WithinAbs(114e3, 1e-1));
+  REQUIRE(reduce["args"]["bytes"] == 10e6);
+  REQUIRE(reduce["args"]["cause"] == "forward a ... backward a on node1:gpu0");
+
+  // 2 ms launch and 2 ms latency before the flow, which carries 2 x (5 + 0.5) MB.
+  const json& flow = trace.events.at(node + "nic-out").front();
+  REQUIRE(flow["name"] == "all-reduce a/weight");
+  REQUIRE_THAT(flow["ts"].get<double>(), WithinAbs(34e3, 1e-1));
+  REQUIRE_THAT(flow["args"]["bytes"].get<double>(), WithinRel(11e6, 1e-9));
+  REQUIRE(flow["args"]["way"] == "node0/nic-out > node1/nic-in");
+  REQUIRE(names(trace.events.at("job|iterations")).front() == "iteration 0");
+  REQUIRE(trace.whole["otherData"]["fidelity"] == "fluid");
+}
+
+TEST_CASE("a folded timeline says what its nodes stand for", "[engine][timeline]") {
+  const Problem problem = problem_of(chain({{1000, 2500}}), slow_cluster(5), "all-reduce", 5, {Seconds{0.010}, Seconds{0.020}});
+  const Prediction prediction = recorded(problem);
+  REQUIRE(prediction.fidelity == Fidelity::Folded);
+  REQUIRE(prediction.stands_for == std::vector<int>{5});
+  const Trace trace = trace_of(problem, prediction);
+  REQUIRE(trace.events.contains("node0 (1 x GPU), stands for 5 nodes|gpu0 compute"));
+  REQUIRE(trace.whole["otherData"]["nodes_represented"] == json{{"node0", 5}});
+  REQUIRE(trace.whole["otherData"]["workers"] == 5);
+}
+
+TEST_CASE("crowded links stay readable", "[engine][timeline]") {
+  // Twenty-six variables on one server: their pulls by seven other nodes are one box each, and no more than nine rows.
+  std::vector<std::vector<std::int64_t>> shapes(26, {100, 1000});
+  const Problem problem = problem_of(chain(shapes), slow_cluster(8), "ps", 8, {Seconds{0.001}, Seconds{0.002}});
+  const Prediction prediction = recorded(problem);
+  const Trace trace = trace_of(problem, prediction);
+  std::map<std::string, int> rows_of_link;
+  std::set<std::string> seen;
+  for (const auto& [row, events] : trace.events) {
+    if (row.find("|nic-out") != std::string::npos) ++rows_of_link[row.substr(0, row.find('|'))];
+    for (const auto& name : names(events)) seen.insert(name);
+  }
+  for (const auto& [node, rows] : rows_of_link) REQUIRE(rows <= 9);
+  REQUIRE(seen.contains("pull a/weight x7"));
+  REQUIRE(seen.contains("push a/weight"));
+  REQUIRE(seen.contains("serve a/weight"));
+  REQUIRE(std::any_of(seen.begin(), seen.end(), [](const std::string& name) { return name.ends_with(" more"); }));
+}
+
+TEST_CASE("every fidelity and strategy gives rows without overlaps", "[engine][timeline]") {
+  const auto builder = GENERATE(as<std::string>{}, "ddp", "wfbp", "byteps", "p3", "poseidon", "ps-load-balancing");
+  const auto fidelity = GENERATE(Fidelity::Auto, Fidelity::Steps);
+  CAPTURE(builder);
+  Problem problem = problem_of(chain({{1000, 300}, {500, 700}, {2000, 400}}), slow_cluster(3, 2), builder, 6, {Seconds{0.010}, Seconds{0.020}});
+  problem.options.fidelity = fidelity;
+  const Trace trace = trace_of(problem, recorded(problem));
+  REQUIRE(!trace.events.empty());
+}
+
+}  // namespace
+}  // namespace simsync

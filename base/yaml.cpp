@@ -38,6 +38,11 @@ Origin origin_of(const State& state, const YAML::Mark& mark) {
 
 void note(State& state, Diagnostic d) {
   if (state.findings.size() >= kMaxDiagnostics) return;
+  // An alias is read once for every use; what is wrong with it is told once.
+  const bool told = std::any_of(state.findings.begin(), state.findings.end(), [&](const Diagnostic& other) {
+    return other.origin.line == d.origin.line && other.origin.column == d.origin.column && other.message == d.message;
+  });
+  if (told) return;
   const auto line = static_cast<std::size_t>(d.origin.line);
   if (line >= 1 && line <= state.lines.size()) d.source_line = state.lines[line - 1];
   state.findings.push_back(std::move(d));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "base/error.hpp"
@@ -22,9 +23,14 @@ std::string unknown_flag(CLI::App& command, const std::string& flag) {
   return with_help(fmt::format("unknown flag '{}'", flag), did_you_mean(flag, known));
 }
 
+std::vector<std::string> names_of(CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : command.get_subcommands(nullptr)) names.push_back(one->get_name());
+  return names;
+}
+
 std::string unknown_command(CLI::App& command, const std::string& word) {
-  std::vector<std::string> known;
-  for (const CLI::App* one : command.get_subcommands(nullptr)) known.push_back(one->get_name());
+  const auto known = names_of(command);
   std::string help = did_you_mean(word, known);
   if (help.empty()) help = fmt::format("expected one of {}", fmt::join(known, ", "));
   return with_help(fmt::format("unknown subcommand '{}'", word), help);
@@ -41,15 +47,22 @@ std::string unknown_word(CLI::App& app, int argc, const char* const* argv) {
       const std::size_t equals = word.find('=');
       const CLI::Option* option = command->get_option_no_throw(word.substr(0, equals));
       if (option == nullptr && word.starts_with("--")) return unknown_flag(*command, word.substr(0, equals));
-      if (option != nullptr && option->get_items_expected_max() > 0 && equals == std::string::npos) ++i;  // its value
+      if (option == nullptr) continue;
+      if (word == "--help" || word == "-h" || word == "--version") return {};
+      const bool takes_next = option->get_items_expected_max() > 0 && equals == std::string::npos;
+      if (takes_next && i + 1 >= argc) return fmt::format("flag '{}' needs a value", word);
+      if (takes_next) ++i;
       continue;
     }
-    if (command->get_subcommands(nullptr).empty()) continue;
-    CLI::App* next = command->get_subcommand_no_throw(word);
-    if (next == nullptr) return unknown_command(*command, word);
-    command = next;
+    if (command->get_subcommands(nullptr).empty()) continue;  // a value or a positional word
+    const auto known = command->get_subcommands(nullptr);
+    const auto next =
+        std::find_if(known.begin(), known.end(), [&](const CLI::App* one) { return one->check_name(word); });
+    if (next == known.end()) return unknown_command(*command, word);
+    command = *next;
   }
-  return {};
+  const auto known = names_of(*command);
+  return known.empty() ? std::string{} : fmt::format("expected a subcommand: one of {}", fmt::join(known, ", "));
 }
 
 CLI::Validator whole_number(long long low, long long high) {

@@ -183,7 +183,15 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
 }
 
 Cluster make_cluster(const PredictRequest& request, Cluster cluster, const Settings& settings, int workers) {
-  for (const auto& [key, value] : settings.cluster) set_parameter(cluster, key, value);
+  for (const auto& [key, value] : settings.cluster) {
+    try {
+      set_parameter(cluster, key, value);
+    } catch (const InputError& e) {
+      Diagnostic finding = e.diagnostics().front();
+      finding.message = "--set " + finding.message;
+      throw InputError(std::move(finding));
+    }
+  }
   if (!settings.placement.empty()) {
     place(cluster, settings.placement);
     const int placed = std::accumulate(settings.placement.begin(), settings.placement.end(), 0);

@@ -17,7 +17,8 @@ void compile_both(const std::string& model_text, const std::string& strategy_tex
   const BuildRequest request{.model = model, .cluster = cluster, .workers = 4, .batch = 2, .options = {}, .seed = 1};
   const auto builders = known_builders();
   const bool named = std::find(builders.begin(), builders.end(), strategy_text) != builders.end();
-  const Strategy strategy = named ? build_strategy(strategy_text, request) : parse_strategy(strategy_text, "strategy.yaml", request);
+  const Strategy strategy =
+      named ? build_strategy(strategy_text, request) : parse_strategy(strategy_text, "strategy.yaml", request);
   const DeviceClass& device = cluster.devices.at("X");
   const Roofline roofline{.peak = device.peak.at("fp32"), .memory = device.memory_bandwidth};
   (void)compile(model, estimate_profile(model, roofline, 2), cluster, strategy);

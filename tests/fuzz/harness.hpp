@@ -32,7 +32,8 @@ int run(const std::uint8_t* data, std::size_t size, Read read) {
 inline const Model& small_model() {
   static const Model kModel = parse_model(
       "schema: simsync/model/v1\nname: small\nbatch: 2\nsample: row\ninput: [4]\nlayers:\n"
-      "  - {embedding: table, rows: 100, dim: 8}\n  - {flatten: all}\n  - {dense: fc1, out: 10}\n  - {dense: fc2, out: 3}\n",
+      "  - {embedding: table, rows: 100, dim: 8}\n  - {flatten: all}\n  - {dense: fc1, out: 10}\n  - {dense: fc2, out: "
+      "3}\n",
       "model");
   return kModel;
 }
@@ -40,7 +41,8 @@ inline const Model& small_model() {
 /// Two nodes of two GPUs and a host without.
 inline const Cluster& small_cluster() {
   static const Cluster kCluster = parse_cluster(
-      "schema: simsync/cluster/v1\nname: lab\nlinks:\n  pcie: {bandwidth: 12GB/s}\n  net: {bandwidth: 10Gbps, latency: 20us}\n"
+      "schema: simsync/cluster/v1\nname: lab\nlinks:\n  pcie: {bandwidth: 12GB/s}\n  net: {bandwidth: 10Gbps, latency: "
+      "20us}\n"
       "devices:\n  X: {peak: {fp32: 1TFLOPS}, memory_bandwidth: 100GB/s}\ngroups:\n"
       "  - {name: node, count: 2, device: X, gpus: 2, fabric: {pcie_link: pcie}, nic_link: net}\n"
       "  - {name: server, count: 1, nic_link: net}\n",

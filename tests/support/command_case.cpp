@@ -31,6 +31,7 @@ public:
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no scratch folder");
     root_ = pattern;
     fs::copy(from, folder(), fs::copy_options::recursive);
+    for (const char* name : {"expected", "exit", "WHY.md"}) fs::remove(folder() / name);  // not the command's business
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;

@@ -64,9 +64,9 @@ as_table() {
 }
 
 first_prediction() {
-  local sweep=(sweep --model vgg16 --cluster g4dn.12xlarge --workers 32 --batch 32 --strategy all --sort step_time_s)
+  local sweep=(sweep --model vgg16 --cluster g4dn.12xlarge --workers 32 --batch 32 --strategy all --sort step_time_s --jobs "$jobs")
   printf '\nVGG16 on 8 nodes with 4 T4 GPUs each (g4dn.12xlarge), 32 samples per GPU and step:\n'
-  printf '$ %s/cli/simsync %s\n\n' "$build" "${sweep[*]}"
+  printf 'From the CSV of: %s/cli/simsync %s\n\n' "$build" "${sweep[*]}"
   "$build/cli/simsync" "${sweep[@]}" | as_table
 }
 

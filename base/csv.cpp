@@ -65,7 +65,9 @@ private:
 
 }  // namespace
 
-CsvTable CsvTable::load(const std::string& path) { return parse(read_file(path), path); }
+CsvTable CsvTable::load(const std::string& path) {
+  return parse(read_file(path), path);
+}
 
 CsvTable CsvTable::parse(const std::string& text, const std::string& name) {
   CsvTable table;
@@ -75,7 +77,8 @@ CsvTable CsvTable::parse(const std::string& text, const std::string& name) {
   int line = 1;
   if (!splitter.next(table.header_, line)) fail(name, 1, "expected a header line, got an empty file");
   for (std::size_t i = 0; i < table.header_.size(); ++i) {
-    if (!table.index_.emplace(table.header_[i], i).second) fail(name, 1, fmt::format("duplicate column '{}'", table.header_[i]));
+    if (!table.index_.emplace(table.header_[i], i).second)
+      fail(name, 1, fmt::format("duplicate column '{}'", table.header_[i]));
   }
   while (splitter.next(cells, line)) {
     if (cells.size() == 1 && cells.front().empty()) continue;  // a blank line

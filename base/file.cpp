@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "base/error.hpp"
 
@@ -14,7 +16,7 @@ namespace simsync {
 namespace fs = std::filesystem;
 
 std::string read_file(const std::string& path) {
-  constexpr std::uintmax_t kLargest = 64U * 1024U * 1024U;
+  constexpr std::uintmax_t kLargest{64U << 20U};
   const auto refuse = [&](const std::string& why) {
     throw InputError(Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
   };
@@ -38,27 +40,34 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   std::error_code error;
   const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
   const std::string target = special ? path : path + ".part";
+  const auto refuse = [&](const std::string& why) {
+    if (!special) fs::remove(target, error);
+    throw InputError(Diagnostic{
+        .origin = {path, 0, 0}, .message = "cannot be written: " + why, .key = {}, .source_line = {}, .note = {}, .help = {}});
+  };
+  if (fs::is_directory(path, error)) refuse("it is a folder");
+  errno = 0;
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
   write(out);
   out.close();
-  if (out && !special) fs::rename(target, path, error);
-  if (!out || error) {
-    throw InputError(Diagnostic{
-        .origin = {path, 0, 0}, .message = "cannot be written", .key = {}, .source_line = {}, .note = {}, .help = {}});
-  }
+  if (!out) refuse(errno != 0 ? std::generic_category().message(errno) : "unknown reason");
+  if (!special) fs::rename(target, path, error);
+  if (!special && error) refuse(error.message());
 }
 
 std::string data_folder(const std::string& room) {
+  const char* chosen = std::getenv("SIMSYNC_DATA");
+  if (chosen != nullptr && *chosen != '\0') return (fs::path(chosen) / room).string();
   std::vector<fs::path> roots;
-  if (const char* chosen = std::getenv("SIMSYNC_DATA"); chosen != nullptr && *chosen != '\0') return (fs::path(chosen) / room).string();
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) roots.push_back(program.parent_path().parent_path() / "share" / "simsync");
+  if (!error) roots.push_back((program.parent_path() / SIMSYNC_DATA_FROM_BIN).lexically_normal());
   roots.emplace_back(SIMSYNC_SOURCE_FOLDER);
+  roots.emplace_back(SIMSYNC_INSTALLED_DATA);
   for (const auto& root : roots) {
     if (fs::is_directory(root / room, error)) return (root / room).string();
   }
-  return (roots.back() / room).string();
+  return (roots.front() / room).string();
 }
 
 std::vector<std::string> list_files(const std::string& folder, const std::string& extension) {
@@ -78,7 +87,8 @@ std::string resolve_name(const std::string& name, const std::string& room, const
   const auto known = list_files(folder, extension);
   if (std::find(known.begin(), known.end(), name) != known.end()) return (fs::path(folder) / (name + extension)).string();
   std::string help = did_you_mean(name, known);
-  if (help.empty()) help = fmt::format("'simsync list {}s' shows the known names; a path must contain '/' or end in {}", what, extension);
+  const std::string several = what.ends_with('y') ? what.substr(0, what.size() - 1) + "ies" : what + "s";
+  if (help.empty()) help = fmt::format("'simsync list {}' shows the known names; a path must contain '/' or end in {}", several, extension);
   throw InputError(fmt::format("unknown {} '{}'", what, name), help);
 }
 

@@ -16,12 +16,14 @@ void write_file(const std::string& path, const std::string& text);
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 /// Folder `room` of the program's data (`models/zoo`, `platforms/presets`, ...): `SIMSYNC_DATA` when it is set,
-/// else the installed share folder, else the source tree that the program was built from.
+/// else the share folder of the installation that the running program belongs to, else the source tree that it was
+/// built from, else the share folder of the prefix that it was built for.
 std::string data_folder(const std::string& room);
 /// Names (without folder and `extension`) of the files in `folder`, sorted; empty when there is no such folder.
 std::vector<std::string> list_files(const std::string& folder, const std::string& extension);
 /// The file that `name` means: a path when it contains '/' or ends in `extension`, else a file of `room`.
 /// @throws InputError naming the closest known name. `what` is the noun in the message ("model").
-std::string resolve_name(const std::string& name, const std::string& room, const std::string& extension, const std::string& what);
+std::string resolve_name(const std::string& name, const std::string& room, const std::string& extension,
+                         const std::string& what);
 
 }  // namespace simsync

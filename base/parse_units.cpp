@@ -26,15 +26,15 @@ constexpr double kGibi = kMebi * 1024.0;
 constexpr double kTebi = kGibi * 1024.0;
 
 constexpr std::array kTimes{Unit{"s", 1.0}, Unit{"ms", 1e-3}, Unit{"us", 1e-6}, Unit{"ns", 1e-9}, Unit{"min", 60.0}};
-constexpr std::array kSizes{Unit{"B", 1.0},      Unit{"KB", kKilo},  Unit{"MB", kMega},  Unit{"GB", kGiga}, Unit{"TB", kTera},
-                            Unit{"KiB", kKibi}, Unit{"MiB", kMebi}, Unit{"GiB", kGibi}, Unit{"TiB", kTebi}};
-constexpr std::array kBandwidths{Unit{"B/s", 1.0},        Unit{"KB/s", kKilo},      Unit{"MB/s", kMega},
-                                 Unit{"GB/s", kGiga},     Unit{"TB/s", kTera},      Unit{"KiB/s", kKibi},
-                                 Unit{"MiB/s", kMebi},    Unit{"GiB/s", kGibi},     Unit{"bps", 1.0 / 8},
-                                 Unit{"Kbps", kKilo / 8}, Unit{"Mbps", kMega / 8},  Unit{"Gbps", kGiga / 8},
-                                 Unit{"Tbps", kTera / 8}, Unit{"Kbit/s", kKilo / 8}, Unit{"Mbit/s", kMega / 8},
-                                 Unit{"Gbit/s", kGiga / 8}};
-constexpr std::array kFlopRates{Unit{"FLOPS", 1.0},   Unit{"KFLOPS", kKilo}, Unit{"MFLOPS", kMega},
+constexpr std::array kSizes{Unit{"B", 1.0},     Unit{"KB", kKilo},  Unit{"MB", kMega},
+                            Unit{"GB", kGiga},  Unit{"TB", kTera},  Unit{"KiB", kKibi},
+                            Unit{"MiB", kMebi}, Unit{"GiB", kGibi}, Unit{"TiB", kTebi}};
+constexpr std::array kBandwidths{
+    Unit{"B/s", 1.0},        Unit{"KB/s", kKilo},       Unit{"MB/s", kMega},       Unit{"GB/s", kGiga},
+    Unit{"TB/s", kTera},     Unit{"KiB/s", kKibi},      Unit{"MiB/s", kMebi},      Unit{"GiB/s", kGibi},
+    Unit{"bps", 1.0 / 8},    Unit{"Kbps", kKilo / 8},   Unit{"Mbps", kMega / 8},   Unit{"Gbps", kGiga / 8},
+    Unit{"Tbps", kTera / 8}, Unit{"Kbit/s", kKilo / 8}, Unit{"Mbit/s", kMega / 8}, Unit{"Gbit/s", kGiga / 8}};
+constexpr std::array kFlopRates{Unit{"FLOPS", 1.0},    Unit{"KFLOPS", kKilo}, Unit{"MFLOPS", kMega},
                                 Unit{"GFLOPS", kGiga}, Unit{"TFLOPS", kTera}, Unit{"PFLOPS", kPeta}};
 
 /// The number at the front of `text` and what follows it (without the spaces between).
@@ -102,7 +102,9 @@ std::string format_shortest(double value) {
   return error == std::errc{} ? std::string(buffer.data(), end) : std::string{"nan"};
 }
 
-std::string format_number(double value) { return fmt::format("{:.9g}", value); }
+std::string format_number(double value) {
+  return fmt::format("{:.9g}", value);
+}
 
 std::string format_seconds(Seconds t) {
   const double v = std::abs(t.value());

@@ -9,9 +9,13 @@ namespace simsync {
 
 ProgressBar::ProgressBar(std::size_t total) : terminal_(isatty(STDERR_FILENO) == 1), total_(total) {}
 
-ProgressBar::~ProgressBar() { clear(); }
+ProgressBar::~ProgressBar() {
+  clear();
+}
 
-void ProgressBar::advance(std::size_t steps) { set(done_ + steps, total_); }
+void ProgressBar::advance(std::size_t steps) {
+  set(done_ + steps, total_);
+}
 
 void ProgressBar::set(std::size_t done, std::size_t total) {
   done_ = done;
@@ -28,8 +32,11 @@ void ProgressBar::draw() {
   constexpr std::size_t kWidth = 30;
   const std::size_t filled = kWidth * done_ / total_;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
-  const double left = done_ > 0 ? elapsed.count() * static_cast<double>(total_ - done_) / static_cast<double>(done_) : 0.0;
-  std::cerr << fmt::format("\r[{:#<{}}{: <{}}] {}/{}  {:.0f} s left \x1b[K", "", filled, "", kWidth - filled, done_, total_, left) << std::flush;
+  const double left =
+      done_ > 0 ? elapsed.count() * static_cast<double>(total_ - done_) / static_cast<double>(done_) : 0.0;
+  std::cerr << fmt::format("\r[{:#<{}}{: <{}}] {}/{}  {:.0f} s left \x1b[K", "", filled, "", kWidth - filled, done_,
+                           total_, left)
+            << std::flush;
 }
 
 void ProgressBar::clear() {

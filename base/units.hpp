@@ -51,6 +51,8 @@ struct Bytes {
 constexpr Seconds operator/(Bytes n, BytesPerSecond rate) {
   return Seconds{static_cast<double>(n.count) / rate.value()};
 }
-constexpr Seconds operator/(Flops work, FlopsPerSecond rate) { return Seconds{work.value() / rate.value()}; }
+constexpr Seconds operator/(Flops work, FlopsPerSecond rate) {
+  return Seconds{work.value() / rate.value()};
+}
 
 }  // namespace simsync

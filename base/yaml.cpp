@@ -1,10 +1,12 @@
 #include "base/yaml.hpp"
 
 #include <fmt/format.h>
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
@@ -17,12 +19,14 @@ struct State {
   std::vector<std::string> lines;
   YAML::Node root;
   std::vector<Diagnostic> findings;
+  std::size_t handed_out = 0;  ///< items and entries so far; aliases make a small file large
 };
 
 struct NodeData {
   std::shared_ptr<State> state;
   YAML::Node node;
   std::string path;
+  YAML::Mark mark = YAML::Mark::null_mark();  ///< the key's, for a value that has no place of its own
 };
 
 namespace {
@@ -34,6 +38,11 @@ Origin origin_of(const State& state, const YAML::Mark& mark) {
 
 void note(State& state, Diagnostic d) {
   if (state.findings.size() >= kMaxDiagnostics) return;
+  // An alias is read once for every use; what is wrong with it is told once.
+  const bool told = std::any_of(state.findings.begin(), state.findings.end(), [&](const Diagnostic& other) {
+    return other.origin.line == d.origin.line && other.origin.column == d.origin.column && other.message == d.message;
+  });
+  if (told) return;
   const auto line = static_cast<std::size_t>(d.origin.line);
   if (line >= 1 && line <= state.lines.size()) d.source_line = state.lines[line - 1];
   state.findings.push_back(std::move(d));
@@ -70,6 +79,16 @@ const char* kind_name(const YAML::Node& node) {
     case YAML::NodeType::Scalar: return "a single value";
     default: return "nothing";
   }
+}
+
+/// Counts `more` values read; false, with a note, once a file has become too large by its aliases.
+bool within_budget(const Node& node, State& state, std::size_t more) {
+  constexpr std::size_t kMostValues = 4'000'000;
+  if (state.handed_out > kMostValues) return false;
+  state.handed_out += more;
+  if (state.handed_out <= kMostValues) return true;
+  node.fail(fmt::format("the file expands to more than {} values", kMostValues));
+  return false;
 }
 
 std::string shown(const std::string& text) {
@@ -111,7 +130,10 @@ bool Node::is_scalar() const { return data_ && data_->node.IsScalar(); }
 bool Node::is_sequence() const { return data_ && data_->node.IsSequence(); }
 bool Node::is_mapping() const { return data_ && data_->node.IsMap(); }
 
-Origin Node::origin() const { return data_ ? detail::origin_of(*data_->state, data_->node.Mark()) : Origin{}; }
+Origin Node::origin() const {
+  if (!data_) return {};
+  return detail::origin_of(*data_->state, data_->mark.is_null() ? data_->node.Mark() : data_->mark);
+}
 
 const std::string& Node::key_path() const {
   static const std::string kNone;
@@ -214,6 +236,7 @@ std::vector<Node> Node::items() const {
     fail(fmt::format("expected a list, got {}", kind_name(data_->node)));
     return out;
   }
+  if (!within_budget(*this, *data_->state, data_->node.size())) return out;
   std::size_t index = 0;
   for (const auto& item : data_->node) {
     out.push_back(Node(std::make_shared<const NodeData>(
@@ -229,7 +252,8 @@ std::vector<std::pair<std::string, Node>> Node::entries() const {
     fail(fmt::format("expected a mapping, got {}", kind_name(data_->node)));
     return out;
   }
-  std::vector<std::string> seen;
+  if (!within_budget(*this, *data_->state, data_->node.size())) return out;
+  std::unordered_set<std::string> seen;
   for (const auto& entry : data_->node) {
     const Node key(std::make_shared<const NodeData>(NodeData{data_->state, entry.first, data_->path}));
     if (!entry.first.IsScalar()) {
@@ -237,14 +261,14 @@ std::vector<std::pair<std::string, Node>> Node::entries() const {
       continue;
     }
     const std::string& name = entry.first.Scalar();
-    if (std::find(seen.begin(), seen.end(), name) != seen.end()) {
+    if (!seen.insert(name).second) {
       key.fail(fmt::format("duplicate key '{}'", shown(name)));
       continue;
     }
-    seen.push_back(name);
     const std::string path = child_path(data_->path, name);
     // An absent value (`key:`) has no place of its own; the key's place serves.
-    out.emplace_back(name, Node(std::make_shared<const NodeData>(NodeData{data_->state, entry.second, path})));
+    const YAML::Mark mark = entry.second.IsNull() ? entry.first.Mark() : YAML::Mark::null_mark();
+    out.emplace_back(name, Node(std::make_shared<const NodeData>(NodeData{data_->state, entry.second, path, mark})));
   }
   return out;
 }
@@ -268,6 +292,7 @@ Mapping::~Mapping() {
   }
   std::sort(asked_.begin(), asked_.end());
   for (const auto& [name, value] : entries_) {
+    if (node_.data_->state->findings.size() >= kMaxDiagnostics) return;
     if (std::binary_search(asked_.begin(), asked_.end(), name)) continue;
     std::string help = did_you_mean(name, free_names);
     if (help.empty()) help = fmt::format("known keys: {}", fmt::join(asked_, ", "));
@@ -302,19 +327,49 @@ Document::Document(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
 Document Document::load(const std::string& path) { return parse(read_file(path), path); }
 
+namespace {
+
+/// Notes what yaml-cpp found, in words that say what to do about the two commonest causes.
+void note_invalid(State& state, const YAML::Exception& e) {
+  Diagnostic d{.origin = detail::origin_of(state, e.mark), .message = "not valid YAML: " + e.msg, .key = {}, .source_line = {}, .note = {}, .help = {}};
+  if (dynamic_cast<const YAML::DeepRecursion*>(&e) != nullptr) d.message = "lists and mappings are nested too deep";
+  const auto line = static_cast<std::size_t>(d.origin.line);
+  for (std::size_t i = 1; i <= std::min(line, state.lines.size()); ++i) {
+    const std::string& text = state.lines[i - 1];
+    const std::size_t indent = std::min(text.find_first_not_of(" \t"), text.size());
+    if (text.find('\t') >= indent) continue;
+    d.help = fmt::format("line {} is indented with a tab; YAML takes spaces only", i);
+    break;
+  }
+  detail::note(state, std::move(d));
+}
+
+void read_text(State& state, const std::string& text) {
+  constexpr std::size_t kLargest = 16U * 1024U * 1024U;
+  const auto refuse = [&](int line, const std::string& why) {
+    detail::note(state, {.origin = {state.file, line, line > 0 ? 1 : 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
+  };
+  if (text.size() > kLargest) return refuse(0, "is larger than 16 MiB");
+  if (text.find('\0') != std::string::npos) return refuse(0, "is not a text file");
+  state.lines = detail::split_lines(text);
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) return refuse(documents[1].Mark().line + 1, "expected one YAML document, got several");
+    if (!documents.empty()) state.root = documents.front();
+  } catch (const YAML::Exception& e) {
+    return note_invalid(state, e);
+  }
+  if (!state.root.IsMap())
+    refuse(0, state.root.IsNull() ? "the file is empty, expected a mapping"
+                                  : fmt::format("expected a mapping at the top of the file, got {}", kind_name(state.root)));
+}
+
+}  // namespace
+
 Document Document::parse(const std::string& text, const std::string& name) {
   auto state = std::make_shared<State>();
   state->file = name;
-  state->lines = detail::split_lines(text);
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) detail::note(*state, {.origin = {name, 0, 0}, .message = "expected one YAML document, got several", .key = {}, .source_line = {}, .note = {}, .help = {}});
-    if (!documents.empty()) state->root = documents.front();
-  } catch (const YAML::Exception& e) {
-    detail::note(*state, {.origin = detail::origin_of(*state, e.mark), .message = "not valid YAML: " + e.msg, .key = {}, .source_line = {}, .note = {}, .help = {}});
-  }
-  if (state->findings.empty() && !state->root.IsMap())
-    detail::note(*state, {.origin = {name, 0, 0}, .message = fmt::format("expected a mapping at the top of the file, got {}", kind_name(state->root)), .key = {}, .source_line = {}, .note = {}, .help = {}});
+  read_text(*state, text);
   Document document(std::move(state));
   document.finish();
   return document;

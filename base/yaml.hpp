@@ -112,7 +112,7 @@ private:
 /// A parsed file.
 class Document {
 public:
-  /// @throws InputError when the file cannot be read, is larger than 64 MiB or is not YAML.
+  /// @throws InputError when the file cannot be read, is larger than 16 MiB or is not YAML.
   static Document load(const std::string& path);
   /// `name` stands for the file in messages. @throws InputError when `text` is not YAML.
   static Document parse(const std::string& text, const std::string& name);

@@ -3,11 +3,13 @@
 #include <iostream>
 #include <memory>
 
+#include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "cli/commands.hpp"
 #include "models/reader.hpp"
 #include "platforms/reader.hpp"
 #include "strategies/reader.hpp"
+#include "validate/study.hpp"
 
 namespace simsync {
 namespace {
@@ -29,7 +31,12 @@ void list_strategies() {
   for (const auto& name : known_strategies()) std::cout << fmt::format("{:<34} preset file\n", name);
 }
 
+void list_names(const std::vector<std::string>& names) {
+  for (const auto& name : names) std::cout << name << '\n';
+}
+
 void list_settings(const std::string& cluster) {
+  const Cluster c = find_cluster(cluster);
   std::cout << "step_time=TIME        measured single-device step to scale layer times to\n"
                "precision=NAME        fp32, tf32, amp, fp16 or bf16\n"
                "profile=NAME          auto, roofline, or a measured profile\n"
@@ -39,7 +46,6 @@ void list_settings(const std::string& cluster) {
                "straggler=FACTOR      one node computes so many times slower\n"
                "seed=N                for strategies that draw at random\n"
                "strategy.OPTION=VALUE options of the strategy ('simsync list builders')\n";
-  const Cluster c = find_cluster(cluster);
   std::cout << "and, for cluster '" << c.name << "':\n";
   for (const auto& key : parameter_keys(c)) std::cout << fmt::format("{}={}\n", key, parameter_text(c, key));
 }
@@ -47,12 +53,14 @@ void list_settings(const std::string& cluster) {
 }  // namespace
 
 void setup_list(CLI::App& app, Outcome&) {
-  auto* command = app.add_subcommand("list", "List models, clusters, strategies, builders or settings that simsync knows");
+  auto* command = app.add_subcommand("list", "List models, clusters, strategies, builders, profiles, studies or settings that simsync knows");
   command->require_subcommand(1);
   command->add_subcommand("models", "The model zoo")->callback(list_models);
   command->add_subcommand("clusters", "Cluster presets")->callback(list_clusters);
   command->add_subcommand("strategies", "Builders and preset files")->callback(list_strategies);
   command->add_subcommand("builders", "Strategy builders and their options")->callback(list_strategies);
+  command->add_subcommand("profiles", "Measured layer times")->callback([] { list_names(list_files(data_folder("models/profiles"), ".yaml")); });
+  command->add_subcommand("studies", "Comparisons with published measurements")->callback([] { list_names(known_studies()); });
   auto cluster = std::make_shared<std::string>("g4dn.12xlarge");
   auto* settings = command->add_subcommand("settings", "Keys of --set");
   settings->add_option("--cluster", *cluster, "Whose keys")->capture_default_str();

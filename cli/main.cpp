@@ -1,13 +1,17 @@
 #include <CLI/CLI.hpp>
 
-#include <cstdio>
+#include <csignal>
 #include <exception>
 #include <iostream>
+#include <new>
 
 #include "base/error.hpp"
 #include "cli/commands.hpp"
+#include "cli/unknown.hpp"
 
 namespace {
+
+constexpr const char* kSeeHelp = "\nRun 'simsync --help' for the commands and their flags.";
 
 int report(const std::string& text, simsync::ExitCode code) {
   std::cerr << text << '\n';
@@ -18,6 +22,8 @@ int report(const std::string& text, simsync::ExitCode code) {
 
 int main(int argc, char** argv) {
   using simsync::ExitCode;
+  // `simsync list settings | head -1` ends without a word even where a parent ignores the signal.
+  std::signal(SIGPIPE, SIG_DFL);
   CLI::App app{"simsync: how should this model be synchronized on this cluster, how fast will it run, and why?"};
   app.name("simsync");
   app.set_version_flag("--version", SIMSYNC_VERSION);
@@ -29,19 +35,23 @@ int main(int argc, char** argv) {
   simsync::setup_validate(app, outcome);
   simsync::setup_list(app, outcome);
   try {
+    if (const std::string wrong = simsync::unknown_word(app, argc, argv); !wrong.empty())
+      return report("error: " + wrong + kSeeHelp, ExitCode::Usage);
     app.parse(argc, argv);
     std::cout.flush();
     if (!std::cout) return report("error: cannot write to standard output", ExitCode::Input);
     return static_cast<int>(outcome.code);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
-    return report(std::string("error: ") + e.what() + "\nRun 'simsync --help' for the commands and their flags.", ExitCode::Usage);
+    return report(std::string("error: ") + e.what() + kSeeHelp, ExitCode::Usage);
   } catch (const simsync::InputError& e) {
     return report(e.what(), ExitCode::Input);
   } catch (const simsync::PlanError& e) {
     return report(std::string("error: ") + e.what(), ExitCode::Input);
   } catch (const simsync::CapabilityError& e) {
     return report(std::string("error: ") + e.what(), ExitCode::Capability);
+  } catch (const std::bad_alloc&) {
+    return report("error: not enough memory for this request", ExitCode::Capability);
   } catch (const std::exception& e) {
     return report(std::string("internal error: ") + e.what(), ExitCode::Internal);
   }

@@ -8,6 +8,7 @@
 #include "base/parse_units.hpp"
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
+#include "cli/unknown.hpp"
 #include "sim/engine/explain.hpp"
 #include "sim/engine/predict.hpp"
 #include "sim/engine/timeline.hpp"
@@ -51,7 +52,7 @@ void run_predict(const PredictOptions& options) {
   problem.options.record = options.explain || !options.timeline.empty();
   const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
   const PredictedRow row = row_of(request, problem, prediction);
-  if (!prediction.steady) std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size() << " iterations\n";
+  if (!prediction.steady && prediction.steps.size() > 1) std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size() << " iterations\n";
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
   if (!options.timeline.empty())
     write_file(options.timeline, [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, prediction); });
@@ -71,11 +72,11 @@ void setup_predict(CLI::App& app, Outcome&) {
   command->add_option("--model", options->request.model, "Model: a name ('simsync list models') or a path")->required();
   command->add_option("--cluster", options->request.cluster, "Cluster: a name ('simsync list clusters') or a path")->required();
   command->add_option("--strategy", options->request.strategy, "Strategy: a builder or preset ('simsync list strategies') or a path")->required();
-  command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str();
-  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(CLI::Range(1, 100'000'000));
-  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')");
-  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'");
-  command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev");
+  command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str()->check(whole_number(1, 1'000'000));
+  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(whole_number(1, 100'000'000));
+  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")->check(key_and_value());
+  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")->check(file_name());
+  command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")->check(file_name());
   command->add_flag("--explain", options->explain, "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
   command->callback([options] { run_predict(*options); });
 }

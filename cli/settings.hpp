@@ -1,5 +1,7 @@
 // `--set key=value` as typed.
 #pragma once
+#include <CLI/CLI.hpp>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,5 +10,10 @@ namespace simsync {
 
 /// Splits every text at its first '='. @throws InputError when there is none or the key is empty.
 std::vector<std::pair<std::string, std::string>> parse_settings(const std::vector<std::string>& texts);
+
+/// The same as a check, so that a text without '=' is a usage error.
+CLI::Validator key_and_value();
+/// A check that a file name is not empty.
+CLI::Validator file_name();
 
 }  // namespace simsync

@@ -63,7 +63,8 @@ std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std:
   if (!number || !count || *count < 1 || *number < 1 || *number > *count)
     throw InputError("--shard " + shard + ": expected i/n with i from 1 to n");
   std::vector<PredictRequest> out;
-  for (std::size_t k = static_cast<std::size_t>(*number) - 1; k < all.size(); k += static_cast<std::size_t>(*count)) out.push_back(all[k]);
+  for (std::size_t k = static_cast<std::size_t>(*number) - 1; k < all.size(); k += static_cast<std::size_t>(*count))
+    out.push_back(all[k]);
   return out;
 }
 
@@ -85,28 +86,31 @@ void sort_rows(std::vector<std::string>& rows, const std::string& column) {
     const auto table = CsvTable::parse(csv_row(header) + "\n" + row, "sweep");
     return std::pair{parse_number(table.cell(0, header[at])).value_or(0.0), table.cell(0, header[at])};
   };
-  std::stable_sort(rows.begin(), rows.end(), [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
 }
 
 void run_sweep(const SweepOptions& options) {
   auto requests = shard_of(combinations(options), options.shard);
   RowFile file(options.csv, csv_row(row_header()), options.resume && options.sort.empty());
   if (file.rows_found() > requests.size())
-    throw InputError(fmt::format("--resume: {} has {} rows, this sweep makes {}", options.csv, file.rows_found(), requests.size()));
+    throw InputError(
+        fmt::format("--resume: {} has {} rows, this sweep makes {}", options.csv, file.rows_found(), requests.size()));
   requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(file.rows_found()));
   ProgressBar progress(requests.size());
   std::vector<std::string> rows;
-  run_in_processes(requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i]); },
-                   [&](std::size_t, const std::string& text) {
-                     progress.advance();
-                     if (text.starts_with('!')) {
-                       progress.message("skipped: " + text.substr(1));
-                     } else if (options.sort.empty()) {
-                       file.append(text);
-                     } else {
-                       rows.push_back(text);
-                     }
-                   });
+  run_in_processes(
+      requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i]); },
+      [&](std::size_t, const std::string& text) {
+        progress.advance();
+        if (text.starts_with('!')) {
+          progress.message("skipped: " + text.substr(1));
+        } else if (options.sort.empty()) {
+          file.append(text);
+        } else {
+          rows.push_back(text);
+        }
+      });
   if (options.sort.empty()) return;
   sort_rows(rows, options.sort);
   for (const auto& row : rows) file.append(row);
@@ -116,8 +120,11 @@ void run_sweep(const SweepOptions& options) {
 
 void setup_sweep(CLI::App& app, Outcome&) {
   auto options = std::make_shared<SweepOptions>();
-  auto* command = app.add_subcommand("sweep", "Predict every combination of models, clusters, strategies, workers and batches");
-  const auto list = [&](const char* flag, auto& into, const char* text) { return command->add_option(flag, into, text)->delimiter(','); };
+  auto* command =
+      app.add_subcommand("sweep", "Predict every combination of models, clusters, strategies, workers and batches");
+  const auto list = [&](const char* flag, auto& into, const char* text) {
+    return command->add_option(flag, into, text)->delimiter(',');
+  };
   list("--model", options->models, "Models, separated by commas")->required();
   list("--cluster", options->clusters, "Clusters")->required();
   list("--strategy", options->strategies, "Strategies; 'all' stands for every builder")->required();
@@ -126,7 +133,9 @@ void setup_sweep(CLI::App& app, Outcome&) {
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')");
   command->add_option("--csv", options->csv, "File to append rows to; '-' is standard output")->capture_default_str();
   command->add_option("--sort", options->sort, "Sort rows by this column (rows appear at the end)");
-  command->add_option("--jobs", options->jobs, "Processes that work side by side")->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--jobs", options->jobs, "Processes that work side by side")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   command->add_option("--shard", options->shard, "i/n: only every n-th combination, beginning with the i-th");
   command->add_flag("--resume", options->resume, "Go on after the rows that the file already has");
   command->callback([options] { run_sweep(*options); });

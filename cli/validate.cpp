@@ -39,16 +39,17 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
   ProgressBar progress(studies.size());
   std::string rows;
   std::string table = summary_header() + "\n";
-  run_in_processes(studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i]); },
-                   [&](std::size_t, const std::string& text) {
-                     progress.advance();
-                     const std::size_t first = text.find(kApart);
-                     const std::size_t second = text.find(kApart, first + 1);
-                     if (text.front() == '0') outcome.code = ExitCode::Finding;
-                     table += text.substr(1, first - 1) + "\n";
-                     rows += text.substr(second + 1);
-                     if (!options.brief && options.csv != "-") progress.message(text.substr(first + 1, second - first - 1));
-                   });
+  run_in_processes(
+      studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i]); },
+      [&](std::size_t, const std::string& text) {
+        progress.advance();
+        const std::size_t first = text.find(kApart);
+        const std::size_t second = text.find(kApart, first + 1);
+        if (text.front() == '0') outcome.code = ExitCode::Finding;
+        table += text.substr(1, first - 1) + "\n";
+        rows += text.substr(second + 1);
+        if (!options.brief && options.csv != "-") progress.message(text.substr(first + 1, second - first - 1));
+      });
   if (options.csv == "-") {
     std::cout << comparison_header() << "\n" << rows;
     return;
@@ -61,10 +62,14 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
 
 void setup_validate(CLI::App& app, Outcome& outcome) {
   auto options = std::make_shared<ValidateOptions>();
-  auto* command = app.add_subcommand("validate", "Compare predictions with published measurements (exit 1 when a study misses its tolerance)");
+  auto* command = app.add_subcommand(
+      "validate", "Compare predictions with published measurements (exit 1 when a study misses its tolerance)");
   command->add_option("studies", options->studies, "Study names or paths (default: all built-in studies)");
-  command->add_option("--csv", options->csv, "Write one row per case to this file; '-' is standard output, instead of the summary");
-  command->add_option("--jobs", options->jobs, "Processes that work side by side")->check(CLI::Range(1, 256))->capture_default_str();
+  command->add_option("--csv", options->csv,
+                      "Write one row per case to this file; '-' is standard output, instead of the summary");
+  command->add_option("--jobs", options->jobs, "Processes that work side by side")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   command->add_flag("--brief", options->brief, "Only the summary table");
   command->callback([options, &outcome] { run_validate(*options, outcome); });
 }

@@ -105,10 +105,13 @@ void run_in_processes(std::size_t count, int jobs, const std::function<std::stri
     ::close(child.pipe);
     ::waitpid(child.pid, nullptr, 0);
   }
-  if (!failure.empty()) throw InputError(Diagnostic{.origin = {}, .message = failure, .key = {}, .source_line = {}, .note = {}, .help = {}});
+  if (!failure.empty())
+    throw InputError(
+        Diagnostic{.origin = {}, .message = failure, .key = {}, .source_line = {}, .note = {}, .help = {}});
 }
 
-RowFile::RowFile(const std::string& path, const std::string& header, bool resume) : path_(path), standard_output_(path == "-") {
+RowFile::RowFile(const std::string& path, const std::string& header, bool resume)
+    : path_(path), standard_output_(path == "-") {
   if (standard_output_) {
     append(header);
     return;

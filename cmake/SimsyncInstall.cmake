@@ -1,1 +1,35 @@
-# Written with the package layout; see the install section of README.md.
+# Program, libraries, headers (their folders kept, so that includes read alike in the tree and after install), data,
+# and a CMake package: find_package(simsync) gives simsync::base, simsync::models, ... up to simsync::validate.
+include(CMakePackageConfigHelpers)
+
+set(SIMSYNC_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/simsync")
+
+get_property(libraries GLOBAL PROPERTY SIMSYNC_LIBRARIES)
+install(TARGETS simsync RUNTIME)
+install(TARGETS ${libraries} EXPORT simsync-targets ARCHIVE)
+foreach(library IN LISTS libraries)
+  get_target_property(folder ${library} SOURCE_DIR)
+  file(RELATIVE_PATH room "${PROJECT_SOURCE_DIR}" "${folder}")
+  install(DIRECTORY "${folder}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/simsync/${room}" FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+
+foreach(data IN ITEMS models/zoo models/profiles platforms/presets strategies/presets validate/studies validate/reference
+                      validate/models)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${data}/" DESTINATION "${SIMSYNC_DATA_DIR}/${data}"
+          FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
+endforeach()
+install(FILES platforms/devices.yaml DESTINATION "${SIMSYNC_DATA_DIR}/platforms")
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+install(EXPORT simsync-targets NAMESPACE simsync:: DESTINATION "${SIMSYNC_CMAKE_DIR}")
+configure_package_config_file(cmake/simsync-config.cmake.in simsync-config.cmake INSTALL_DESTINATION "${SIMSYNC_CMAKE_DIR}"
+                              PATH_VARS SIMSYNC_DATA_DIR)
+write_basic_package_version_file(simsync-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/simsync-config.cmake" "${PROJECT_BINARY_DIR}/simsync-config-version.cmake"
+              cmake/FindSimGrid.cmake
+        DESTINATION "${SIMSYNC_CMAKE_DIR}")
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_CHECKSUM SHA256)
+set(CPACK_RESOURCE_FILE_LICENSE "${PROJECT_SOURCE_DIR}/LICENSE")
+include(CPack)

@@ -15,8 +15,13 @@ function(simsync_library name)
   target_include_directories(simsync_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
                                                     $<INSTALL_INTERFACE:include/simsync>)
   target_compile_features(simsync_${name} PUBLIC cxx_std_20)
+  set(room_names ${arg_DEPENDS})
   list(TRANSFORM arg_DEPENDS PREPEND simsync::)
   target_link_libraries(simsync_${name} PUBLIC ${arg_DEPENDS} ${arg_EXTERNAL}
                                         PRIVATE ${arg_PRIVATE_EXTERNAL} $<BUILD_INTERFACE:simsync_options>)
+  # Every room from models on reads the graph headers: compiled once, they halve the time of most files.
+  if(models IN_LIST room_names)
+    target_precompile_headers(simsync_${name} REUSE_FROM simsync_models)
+  endif()
   set_property(GLOBAL APPEND PROPERTY SIMSYNC_LIBRARIES simsync_${name})
 endfunction()

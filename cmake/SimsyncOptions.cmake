@@ -6,16 +6,27 @@ target_compile_options(simsync_options INTERFACE -Wall -Wextra -Wpedantic -Wshad
                                                  # designated initializers leave fields at their defaults on purpose
                                                  -Wno-missing-field-initializers
                                                  # false alarms of GCC 12 in its own std::string when optimizing (PR 105329, 105562)
-                                                 -Wno-restrict -Wno-maybe-uninitialized)
+                                                 $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+                                                 $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+if(SIMSYNC_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "SIMSYNC_FUZZ needs clang (Debian package: clang); use the preset 'fuzz'")
+  endif()
+  target_compile_options(simsync_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+                                                   -fno-omit-frame-pointer)
+  target_link_options(simsync_options INTERFACE -fsanitize=address,undefined)
+endif()
 if(SIMSYNC_SANITIZE)
   target_compile_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE} -fno-sanitize-recover=all
                                                    -fno-omit-frame-pointer)
   target_link_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE})
 endif()
 
+# The two settings let ccache reuse files that were compiled with a precompiled header.
 find_program(SIMSYNC_CCACHE ccache)
 if(SIMSYNC_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${SIMSYNC_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${SIMSYNC_CCACHE}")
+  target_compile_options(simsync_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)

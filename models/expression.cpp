@@ -67,7 +67,7 @@ private:
     while (ok()) {
       if (take('*')) {
         std::int64_t out = 0;
-        if (__builtin_mul_overflow(value, atom(depth), &out)) fail("is too large");
+        if (__builtin_mul_overflow(value, atom(depth), &out)) fail(too_large());
         value = bounded(out);
       } else if (take('/')) {
         value = quotient(value, atom(depth));
@@ -127,8 +127,11 @@ private:
 
   std::int64_t bounded(std::int64_t value) {
     if (value >= -kMaxElements && value <= kMaxElements) return value;
-    fail("is too large");
+    fail(too_large());
     return 0;
+  }
+  [[nodiscard]] std::string too_large() const {
+    return fmt::format("'{}' is too large: expected at most {}", text_.substr(0, 60), kMaxElements);
   }
 
   const std::string& text_;

@@ -121,7 +121,7 @@ std::string base_path(const yaml::Node& node, const yaml::Document& document) {
     const std::string path = resolve_name(text, kZooRoom, ".yaml", "model");
     const std::filesystem::path given(path);
     if (given.is_absolute()) return path;
-    return (std::filesystem::path(document.file()).parent_path() / given).string();
+    return (std::filesystem::path(document.file()).parent_path() / given).lexically_normal().string();
   } catch (const InputError& e) {
     node.fail(e.diagnostics().front().message, e.diagnostics().front().help);
     document.finish();

@@ -13,8 +13,9 @@ using Shape = std::vector<std::int64_t>;
 inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;  ///< of one tensor
 /// Of all variables of a model: four bytes each still leave room for sums over thousands of workers.
 inline constexpr std::int64_t kMaxParameters = std::int64_t{1} << 44;
-inline constexpr std::size_t kMaxLayers = 100'000;
-inline constexpr std::size_t kMaxStatements = 400'000;  ///< read while blocks are expanded
+// A file of a few lines may repeat a block; these keep its expansion below some seconds.
+inline constexpr std::size_t kMaxLayers = 20'000;
+inline constexpr std::size_t kMaxStatements = 60'000;  ///< read while blocks are expanded
 inline constexpr int kMaxNesting = 16;                  ///< of blocks and branches in one another
 inline constexpr std::size_t kMaxAxes = 8;
 

@@ -12,6 +12,7 @@ namespace {
 template <class T>
 std::vector<std::string> names(const std::map<std::string, T>& named) {
   std::vector<std::string> out;
+  out.reserve(named.size());
   for (const auto& [name, value] : named) out.push_back(name);
   return out;
 }

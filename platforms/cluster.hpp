@@ -107,10 +107,10 @@ std::string name_of(const Place& place);
 
 /// Collective costs that do not follow from the links; fitted by calibration or taken from the NCCL tables.
 struct CollectiveCosts {
-  Seconds launch{10e-6};      ///< start of one collective (kernel launch and synchronisation)
+  Seconds launch{10e-6};      ///< start of one collective (kernel launch and synchronization)
   Seconds per_step_intra{0};  ///< software cost of one round inside a node, besides link latency
   Seconds per_step_inter{0};  ///< software cost of one round between nodes
-  int channels = 1;           ///< streams that a collective opens between two neighbours
+  int channels = 1;           ///< streams that a collective opens between two neighbors
   /// Share of compute speed that an overlapping collective takes from the device.
   double interference = 0.0;
   /// Share of link bandwidth that a collective's payload reaches at best (protocol and pipeline bubbles).

@@ -116,12 +116,15 @@ void apply_rules(const std::vector<Rule>& rules, const BuildRequest& request, St
   const Model& model = request.model;
   Placer placer(request.cluster);
   std::vector<std::size_t> decided(model.variables().size());
+  std::int64_t shards = 0;
   for (VariableId id = 0; id < model.variables().size(); ++id) {
     const auto rule = std::find_if(rules.begin(), rules.end(),
                                    [&](const Rule& r) { return r.match.covers(model, model.variable(id)); });
     SIMSYNC_ASSERT(rule != rules.end());
     decided[id] = static_cast<std::size_t>(rule - rules.begin());
     strategy.variables.push_back(make_entry(*rule, model, id, placer));
+    shards += static_cast<std::int64_t>(strategy.variables.back().shards.size());
+    expect_few_shards(shards);
   }
   Grouper grouper(rules);
   for (const VariableId id : model.backward_order())

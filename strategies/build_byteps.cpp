@@ -52,11 +52,13 @@ std::int64_t piece_bytes(const BuildRequest& request, const Options& options) {
 void build_byteps(const BuildRequest& request, const Options& options, Strategy& strategy) {
   GraphStrategy& graph = strategy.graph;
   const std::int64_t piece = piece_bytes(request, options);
+  expect_few_slices(request.model, piece / size_of(DType::Float32));
   graph.gate = options.one_of("gate", gate_words());
+  graph.overlap = options.one_of("overlap", overlap_words());
   graph.update_at = UpdateAt::Worker;
   graph.aggregate_on_gpu = true;
   graph.scheduling.ordering = Ordering::Priority;
-  graph.scheduling.credit = {options.integer("credit", 0, std::numeric_limits<int>::max()) * piece};
+  graph.scheduling.credit = {options.integer("credit", 0, std::numeric_limits<std::int64_t>::max() / piece) * piece};
   graph.scheduling.credit_is_strict = true;
   Placement placement = make_placement(request, options);
   for (VariableId id = 0; id < request.model.variables().size(); ++id) {
@@ -86,6 +88,7 @@ std::vector<BuilderInfo> byteps_builders() {
             {"partition", "4096000B", "most bytes of a piece, rounded up to whole pages per GPU of a node"},
             {"credit", "0", "pieces in flight per worker; 0: no limit"},
             {"gate", "per-variable", "what the next forward waits for: per-variable or all"},
+            {"overlap", "wait-free", "when pieces leave: wait-free, or none: after the whole backward pass"},
             {"streams_per_server", "1", "concurrent streams between a worker and a server"}},
            build_byteps}};
 }

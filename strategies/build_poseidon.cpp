@@ -29,6 +29,7 @@ void build_poseidon(const BuildRequest& request, const Options& options, Strateg
   strategy.graph.overlap = options.one_of("overlap", overlap_words());
   const bool hybrid = options.boolean("hybrid");
   const std::int64_t pair_bytes = options.bytes("kv_pair", size_of(DType::Float32)).count;
+  expect_few_slices(request.model, std::max<std::int64_t>(1, pair_bytes / size_of(DType::Float32)));
   PsSynchronizer base;
   base.local_replication = true;
   base.staleness = static_cast<int>(options.integer("staleness", 0, std::numeric_limits<int>::max()));

@@ -12,6 +12,7 @@ constexpr std::int64_t kMostParameters = std::int64_t{1} << 40;
 
 /// Slices of at most `slice` elements dealt to the servers in turn; the turn goes on from tensor to tensor.
 void sliced_round_robin(const BuildRequest& request, Strategy& strategy, std::int64_t slice, Placement& placement) {
+  expect_few_slices(request.model, slice);
   for (VariableId id = 0; id < request.model.variables().size(); ++id) {
     const Variable& variable = request.model.variable(id);
     auto entry = partitioned_variable(id, kFlatAxis, cut_flat(variable.elements(), slice), [&](std::size_t) {

@@ -1,13 +1,25 @@
 #include "strategies/partition.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/error.hpp"
 
 namespace simsync {
 
+void expect_few_shards(std::int64_t shards) {
+  if (shards > kMostShards)
+    throw PlanError(fmt::format("variables would be cut into {} shards or more: expected at most {}", shards, kMostShards));
+}
+
+void expect_few_slices(const Model& model, std::int64_t slice) {
+  expect_few_shards(model.parameter_count() / slice);
+}
+
 std::vector<std::int64_t> split_length(std::int64_t length, std::int64_t parts) {
   SIMSYNC_ASSERT(parts >= 1 && parts <= length);
+  expect_few_shards(parts);
   std::vector<std::int64_t> lengths(static_cast<std::size_t>(parts), length / parts);
   std::for_each_n(lengths.begin(), length % parts, [](std::int64_t& l) { ++l; });
   return lengths;
@@ -24,6 +36,7 @@ std::vector<std::int64_t> split_axis(const Variable& variable, int axis, std::in
 
 std::vector<std::int64_t> cut_flat(std::int64_t elements, std::int64_t slice) {
   SIMSYNC_ASSERT(elements >= 1 && slice >= 1);
+  expect_few_shards(elements / slice);
   std::vector<std::int64_t> slices(static_cast<std::size_t>(elements / slice), slice);
   if (elements % slice != 0) slices.push_back(elements % slice);
   return slices;

@@ -18,6 +18,7 @@ namespace simsync {
 namespace {
 
 constexpr const char* kSchema = "simsync/strategy/v1";
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;  ///< of a shard, as of a variable: sums stay exact
 constexpr const char* kRoom = "strategies/presets";
 constexpr const char* kExtension = ".yaml";
 
@@ -25,7 +26,7 @@ Shard read_shard(const yaml::Node& node, const Cluster& cluster, std::optional<s
   Shard shard;
   auto m = node.mapping();
   const yaml::Node elements = only ? m.optional("elements") : m.require("elements");
-  shard.elements = elements ? elements.integer(1) : only.value_or(1);
+  shard.elements = elements ? elements.integer(1, kMostElements) : only.value_or(1);
   shard.synchronizer = read_synchronizer(m);
   if (auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer))
     ps->server = read_place(m.require("server"), cluster).value_or(Place{});
@@ -107,11 +108,19 @@ private:
     if (shards.is_sequence() && items.empty()) shards.fail("expected at least one shard");
     const auto only = items.size() == 1 ? std::optional{variable.elements()} : std::nullopt;
     for (const auto& item : items) entry.shards.push_back(read_shard(item, request_.cluster, only));
+    expect_sum(shards, entry, variable);
     if (axis) entry.partition_axis = read_axis(axis, variable);
     if (!axis && items.size() > 1) shards.fail("several shards need the key `axis`: a number, or `flat`");
     if (axis && items.size() == 1) axis.fail("one shard is the whole variable; drop `axis`");
     entry.variable = *id;
     strategy_.variables[*id] = std::move(entry);
+  }
+
+  static void expect_sum(const yaml::Node& shards, const VariableStrategy& entry, const Variable& variable) {
+    std::int64_t sum = 0;
+    for (const Shard& shard : entry.shards) sum += shard.elements;
+    if (!entry.shards.empty() && sum != variable.elements())
+      shards.fail(fmt::format("the shards have {} elements, variable '{}' has {}", sum, variable.name, variable.elements()));
   }
 
   const BuildRequest& request_;

@@ -6,12 +6,11 @@
 
 #include "base/error.hpp"
 #include "strategies/names.hpp"
+#include "strategies/partition.hpp"
 #include "strategies/placement.hpp"
 
 namespace simsync {
 namespace {
-
-constexpr std::int64_t kMostShards = std::int64_t{1} << 24;
 
 std::vector<std::pair<std::string, LayerKind>> layer_kind_words() {
   std::vector<std::pair<std::string, LayerKind>> words;

@@ -18,11 +18,11 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorith
   out.alpha = path.latency + path.message_cost + (inter ? costs.per_step_inter : costs.per_step_intra);
   out.half = static_cast<double>(path.half_size.count);
   // Channels are streams of the network; inside a node a collective is one stream.
-  const BytesPerSecond cap = static_cast<double>(inter ? std::max(1, costs.channels) : 1) * path.stream_cap;
-  double nominal = cap.value();
+  out.cap = static_cast<double>(inter ? std::max(1, costs.channels) : 1) * path.stream_cap;
+  double nominal = out.cap.value();
   for (const LinkId link : path.links) nominal = std::min(nominal, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
   out.nominal = BytesPerSecond{nominal};
-  if (!path.links.empty()) out.path = context.path_of(path.links, cap);
+  if (!path.links.empty()) out.path = context.path_of(path.links, out.cap);
   out.bytes = hop.bytes / costs.efficiency;
   out.half /= costs.efficiency;
   out.rounds = hop.rounds;

@@ -15,6 +15,7 @@ struct RoutedHop {
   int path = -1;            ///< FlowNetwork path; -1: both ends share a memory
   Seconds alpha;            ///< latency and fixed costs of one message
   double half = 0.0;        ///< bytes by which every message is dearer (LinkClass::half_size)
+  BytesPerSecond cap;       ///< all streams together
   BytesPerSecond nominal;   ///< rate without contention
   double bytes = 0.0;       ///< over all rounds
   int rounds = 1;

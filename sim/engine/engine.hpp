@@ -21,7 +21,7 @@ const char* name_of(Fidelity fidelity);
 
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
-  int max_iterations = 12;     ///< at least 2
+  int max_iterations = 12;     ///< 1: the first iteration, from a cold start, without a look at the next
   double convergence = 1e-3;   ///< consecutive steps differ by less: steady state
   bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
 };

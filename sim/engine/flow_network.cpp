@@ -1,13 +1,14 @@
 #include "sim/engine/flow_network.hpp"
 
-#include <simgrid/kernel/Timer.hpp>
-#include <simgrid/kernel/routing/NetZoneImpl.hpp>
-#include <simgrid/s4u.hpp>
+#include <signal.h>
 #include <xbt/log.h>
 
 #include <array>
 #include <cmath>
 #include <limits>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
 #include <string>
 
 #include "base/error.hpp"
@@ -19,14 +20,31 @@ namespace {
 
 /// Every setting that differs from SimGrid's defaults, with its reason.
 constexpr std::array kSettings{
-    "network/model:CM02",         // no LV08 factors: bandwidth and latency come from the Calibration
-    "network/crosstraffic:0",     // acknowledgements are part of a link's measured efficiency
-    "network/TCP-gamma:0",        // no window/latency cap: per-flow caps are explicit
-    "network/optim:Lazy",         // only flows whose share changed are touched
-    "surf/precision:1e-10",       // dates closer than this fall together; a message may last less than a microsecond
-    "maxmin/precision:1e-9",      // shares of fast and slow links in one problem
+    "network/model:CM02",      // no LV08 factors: bandwidth and latency come from the Calibration
+    "network/crosstraffic:0",  // acknowledgements are part of a link's measured efficiency
+    "network/TCP-gamma:0",     // no window/latency cap: per-flow caps are explicit
+    "network/optim:Lazy",      // only flows whose share changed are touched
+    "surf/precision:1e-10",    // dates closer than this fall together; a message may last less than a microsecond
+    "maxmin/precision:1e-9",   // shares of fast and slow links in one problem
 };
 constexpr std::array kQuiet{"surf_maxmin.thresh:critical", "xbt_cfg.thresh:warning"};
+
+/// Puts the handlers of these signals back when it goes.
+class SignalHandlers {
+public:
+  SignalHandlers() {
+    for (std::size_t i = 0; i < kTaken.size(); ++i) sigaction(kTaken[i], nullptr, &actions_[i]);
+  }
+  SignalHandlers(const SignalHandlers&) = delete;
+  SignalHandlers& operator=(const SignalHandlers&) = delete;
+  ~SignalHandlers() {
+    for (std::size_t i = 0; i < kTaken.size(); ++i) sigaction(kTaken[i], &actions_[i], nullptr);
+  }
+
+private:
+  static constexpr std::array kTaken{SIGINT, SIGSEGV};
+  std::array<struct sigaction, kTaken.size()> actions_{};
+};
 
 struct Flow {
   s4u::CommPtr comm;
@@ -78,7 +96,8 @@ struct FlowNetwork::State {
 };
 
 FlowNetwork& FlowNetwork::instance() {
-  static FlowNetwork network;
+  // Never destroyed: SimGrid prints a backtrace for every flow that an early end leaves unfinished.
+  static FlowNetwork& network = *new FlowNetwork;
   return network;
 }
 
@@ -91,6 +110,8 @@ FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
   // SimGrid announces every changed setting on stderr before its own log filter is read.
   xbt_log_control_set("xbt_cfg.thresh:warning");
   int argc = static_cast<int>(argv.size());
+  // SimGrid's handlers print its state and exit with 1; a shell expects a death by the signal.
+  const SignalHandlers before;
   state_->engine = std::make_unique<s4u::Engine>(&argc, argv.data());
   State* state = state_.get();
   s4u::Activity::on_completion_cb([state](const s4u::Activity& activity) {

@@ -83,7 +83,7 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
   } else if (key == "seed") {
     s.seed = static_cast<std::uint64_t>(whole_number(key, value, 0, std::numeric_limits<std::int64_t>::max()));
   } else if (key == "iterations") {
-    s.options.max_iterations = static_cast<int>(whole_number(key, value, 2, 10000));
+    s.options.max_iterations = static_cast<int>(whole_number(key, value, 1, 10000));
   } else if (key == "fidelity") {
     s.options.fidelity = read_fidelity(value);
   } else if (key == "placement") {
@@ -183,7 +183,15 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
 }
 
 Cluster make_cluster(const PredictRequest& request, Cluster cluster, const Settings& settings, int workers) {
-  for (const auto& [key, value] : settings.cluster) set_parameter(cluster, key, value);
+  for (const auto& [key, value] : settings.cluster) {
+    try {
+      set_parameter(cluster, key, value);
+    } catch (const InputError& e) {
+      Diagnostic finding = e.diagnostics().front();
+      finding.message = "--set " + finding.message;
+      throw InputError(std::move(finding));
+    }
+  }
   if (!settings.placement.empty()) {
     place(cluster, settings.placement);
     const int placed = std::accumulate(settings.placement.begin(), settings.placement.end(), 0);
@@ -230,7 +238,9 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.batch = problem.profile.batch;
   row.step_time = prediction.step;
   row.compute = prediction.compute;
-  row.exposed_comm = std::max(Seconds{0.0}, prediction.step - prediction.compute);
+  // Both are sums of many terms in different orders: what is below their last digits is nothing.
+  const Seconds exposed = prediction.step - prediction.compute;
+  row.exposed_comm = exposed > 1e-9 * prediction.step ? exposed : Seconds{0.0};
   row.scaling_efficiency = problem.profile.step() / prediction.step;
   row.step_low = prediction.step;
   row.step_high = prediction.step;

@@ -148,6 +148,7 @@ void Replay::finish_iteration(int k) {
   // Iterations end in order: every op of k + 1 has a way back to one of k.
   iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
+  if (k + 1 >= options_.max_iterations) stopped_ = true;
   if (k < 1) return;
   const auto step = [&](int i) { return iteration_end_[static_cast<std::size_t>(i)].value() - (i > 0 ? iteration_end_[static_cast<std::size_t>(i) - 1].value() : 0.0); };
   const double change = std::abs(step(k) - step(k - 1));
@@ -155,7 +156,6 @@ void Replay::finish_iteration(int k) {
     steady_ = true;
     stopped_ = true;
   }
-  if (k + 1 >= options_.max_iterations) stopped_ = true;
 }
 
 void Replay::drain() {
@@ -192,16 +192,12 @@ void Replay::handle(FlowNetwork::Token token) {
       complete(p.instance);
       break;
     }
-    case Event::WorkEnds:
-    case Event::FlowEnds: complete(p.instance); break;
-    case Event::SetupEnds: {
-      const Way& way = way_of(p.instance);
-      const double bytes = op_of(p.instance).bytes + way.extra_bytes;
-      const std::int32_t flow = note_flow({.op = p.instance.op, .cell = p.instance.cell, .iteration = p.instance.iteration,
-                                           .path = way.path, .bytes = bytes, .message_bytes = way.extra_bytes});
-      network_.start_flow(way.path, bytes, this->token({.event = Event::FlowEnds, .instance = p.instance, .flow = flow}));
+    case Event::WorkEnds: complete(p.instance); break;
+    case Event::FlowEnds:
+      leave_connection(p.instance);
+      complete(p.instance);
       break;
-    }
+    case Event::SetupEnds: enter_connection(p.instance); break;
     case Event::CollectiveSetupEnds: open_collective(p.run); break;
     case Event::PipelineStarts:
       for (const int hop : active_[static_cast<std::size_t>(p.run)]->schedule->members[static_cast<std::size_t>(p.hop)]) start_hop(p.run, hop);

@@ -70,7 +70,15 @@ private:
     int path = -1;   ///< -1: nothing to cross
     Seconds delay;
     double extra_bytes = 0.0;
+    BytesPerSecond cap{};
+    std::pair<int, int> connection{-1, -1};  ///< nodes whose connection serves its transfers in turn
     std::vector<int> links;
+  };
+  /// The streams between two nodes in one direction: so many transfers at a time, the others in the order of arrival.
+  struct Connection {
+    int link = -1;
+    int in_service = 0;
+    std::deque<Instance> waiting;
   };
 
   struct ActiveCollective {
@@ -113,6 +121,9 @@ private:
   const Way& way_of(const Instance& instance);
   [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
   int path_along(const std::vector<int>& links, BytesPerSecond cap);
+  void enter_connection(const Instance& instance);
+  void leave_connection(const Instance& instance);
+  void start_bytes(const Instance& instance);
   int connection_link(int from_node, int to_node, double capacity);
 
   // replay_collectives.cpp
@@ -167,7 +178,7 @@ private:
   std::vector<std::unique_ptr<Way>> ways_;                ///< by instance
   std::map<std::pair<std::vector<int>, double>, int> paths_;  ///< by links and cap
   std::vector<FlowPath> flow_paths_;                      ///< by path
-  std::map<std::pair<int, int>, int> connections_;        ///< (from node, to node) -> link
+  std::map<std::pair<int, int>, Connection> connections_;  ///< by (from node, to node)
   std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int, int>, std::unique_ptr<RoutedSchedule>> schedules_;
   std::vector<std::unique_ptr<ActiveCollective>> active_;
   std::vector<int> free_active_;

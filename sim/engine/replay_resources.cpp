@@ -102,16 +102,49 @@ Place Replay::place_of(const End& end, const Op& op, int cell) const {
 }
 
 int Replay::connection_link(int from_node, int to_node, double capacity) {
-  const auto [entry, fresh] = connections_.try_emplace({from_node, to_node}, -1);
-  if (fresh) {
-    entry->second = network_.add_link(BytesPerSecond{capacity});
-    // The network numbers links that cap single paths too; those have no name here.
-    const auto id = static_cast<std::size_t>(entry->second);
-    link_rate_.resize(id + 1, capacity);
-    link_name_.resize(id + 1);
-    link_name_[id] = "node" + std::to_string(from_node) + " to node" + std::to_string(to_node) + " connection";
+  Connection& connection = connections_[{from_node, to_node}];
+  if (connection.link >= 0) return connection.link;
+  connection.link = network_.add_link(BytesPerSecond{capacity});
+  // The network numbers links that cap single paths too; those have no name here.
+  const auto id = static_cast<std::size_t>(connection.link);
+  link_rate_.resize(id + 1, capacity);
+  link_name_.resize(id + 1);
+  link_name_[id] = "node" + std::to_string(from_node) + " to node" + std::to_string(to_node) + " connection";
+  return connection.link;
+}
+
+void Replay::enter_connection(const Instance& instance) {
+  const Way& way = way_of(instance);
+  if (way.connection.first < 0) return start_bytes(instance);
+  // HTTP/2 gives the whole rest of a message its turn at once, so messages on a connection hardly interleave.
+  Connection& connection = connections_[way.connection];
+  if (connection.in_service >= op_of(instance).streams) {
+    connection.waiting.push_back(instance);
+    return;
   }
-  return entry->second;
+  ++connection.in_service;
+  start_bytes(instance);
+}
+
+void Replay::leave_connection(const Instance& instance) {
+  if (op_of(instance).kind != OpKind::Transfer) return;
+  const Way& way = way_of(instance);
+  if (way.connection.first < 0) return;
+  Connection& connection = connections_[way.connection];
+  --connection.in_service;
+  if (connection.waiting.empty() || stopped_) return;
+  const Instance next = connection.waiting.front();
+  connection.waiting.pop_front();
+  ++connection.in_service;
+  start_bytes(next);
+}
+
+void Replay::start_bytes(const Instance& instance) {
+  const Way& way = way_of(instance);
+  const double bytes = op_of(instance).bytes + way.extra_bytes;
+  const std::int32_t flow = note_flow({.op = instance.op, .cell = instance.cell, .iteration = instance.iteration,
+                                       .path = way.path, .bytes = bytes, .message_bytes = way.extra_bytes});
+  network_.start_flow(way.path, bytes, token({.event = Event::FlowEnds, .instance = instance, .flow = flow}));
 }
 
 const Replay::Way& Replay::way_of(const Instance& instance) {
@@ -124,15 +157,17 @@ const Replay::Way& Replay::way_of(const Instance& instance) {
   const Path path = topology_.path(from, to);
   slot->delay = path.latency + static_cast<double>(op.messages) * path.message_cost;
   slot->extra_bytes = static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
-  BytesPerSecond cap = path.stream_cap;
+  slot->cap = path.stream_cap;
   slot->links.assign(path.links.begin(), path.links.end());
-  const bool between_hosts = from.node != to.node && op.streams > 0;
-  if (between_hosts && path.stream_cap.value() < std::numeric_limits<double>::infinity()) {
-    slot->links.push_back(connection_link(from.node, to.node, op.streams * path.stream_cap.value()));
-    cap = BytesPerSecond{std::numeric_limits<double>::infinity()};
+  if (from.node != to.node && op.streams > 0) {
+    slot->connection = {from.node, to.node};
+    if (path.stream_cap.value() < std::numeric_limits<double>::infinity()) {
+      slot->links.push_back(connection_link(from.node, to.node, op.streams * path.stream_cap.value()));
+      slot->cap = BytesPerSecond{std::numeric_limits<double>::infinity()};
+    }
   }
   if (slot->links.empty()) return *slot;
-  slot->path = path_along(slot->links, cap);
+  slot->path = path_along(slot->links, slot->cap);
   return *slot;
 }
 

@@ -1,6 +1,9 @@
 #include "sim/plan/compile.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
@@ -12,8 +15,18 @@ namespace simsync {
 namespace detail {
 
 OpId PlanWriter::add(Op op) {
+  if (plan.ops.size() >= kMostOps)
+    throw PlanError(fmt::format("the plan has more than {} tasks: cut variables into fewer pieces", kMostOps));
   plan.ops.push_back(std::move(op));
   return static_cast<OpId>(plan.ops.size()) - 1;
+}
+
+int pieces_of(double bytes, double limit) {
+  if (limit <= 0.0) return 1;
+  const double pieces = std::max(1.0, std::ceil(bytes / limit));
+  if (pieces > static_cast<double>(kMostOps))
+    throw PlanError(fmt::format("{:.0f} bytes in pieces of {:.0f} are more than {} pieces", bytes, limit, kMostOps));
+  return static_cast<int>(pieces);
 }
 
 QueueId PlanWriter::add_queue(Queue queue) {

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "sim/plan/compile.hpp"
 #include "sim/plan/fusion.hpp"
@@ -89,7 +88,7 @@ void write_all_reduce(PlanWriter& writer) {
     if (graph.fusion.copies && bucket.members.size() > 1)
       setup += Seconds{4.0 * bucket.bytes / writer.device().memory_bandwidth.value()};  // in and out, read and write
     const auto limit = static_cast<double>(graph.scheduling.partition.count);
-    const int pieces = limit > 0.0 ? std::max(1, static_cast<int>(std::ceil(bucket.bytes / limit))) : 1;
+    const int pieces = pieces_of(bucket.bytes, limit);
     OpId last = -1;
     for (int piece = 0; piece < pieces; ++piece) {
       Op op;

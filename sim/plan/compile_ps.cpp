@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <tuple>
 
 #include "base/error.hpp"
 #include "sim/plan/plan_writer.hpp"
+#include "strategies/random.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -26,6 +26,7 @@ public:
   void write_push() {
     cut();
     if (pieces_.empty()) return;
+    if (stays_on_gpus()) return;
     const bool aggregated = pieces_.front().how.local_aggregation;
     OpId whole = -1;
     if (aggregated && !scheduled()) whole = aggregate(total_bytes(), label(0));
@@ -34,6 +35,10 @@ public:
 
   /// Reading back; `start` is the op that opens the next step, -1 when nothing has to be waited for.
   void write_pull(OpId start) {
+    if (stays_on_gpus()) {
+      for (const Piece& piece : pieces_) finish(reduce_on_gpus(piece));
+      return;
+    }
     std::vector<OpId> arrived;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
@@ -78,7 +83,7 @@ private:
         continue;
       }
       piece_of_server[ps->server] = pieces_.size();
-      const int parts = limit > 0.0 ? std::max(1, static_cast<int>(std::ceil(bytes / limit))) : 1;
+      const int parts = pieces_of(bytes, limit);
       for (int part = 0; part < parts; ++part) pieces_.push_back({*ps, bytes / parts, 1, pieces_.size()});
     }
   }
@@ -111,6 +116,15 @@ private:
     op.after = {{after, 0}};
     op.reason = {Phase::Aggregate, layer(), text};
     return w_.add(std::move(op));
+  }
+
+  /// On one machine there is nothing to send: GPUs that sum and update by themselves need no server (BytePS).
+  [[nodiscard]] bool stays_on_gpus() const {
+    return on_gpu() && w_.plan.nodes.size() == 1 && w_.strategy.graph.update_at == UpdateAt::Worker;
+  }
+  OpId reduce_on_gpus(const Piece& piece) {
+    const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes, w_.gradient_ready(variable_.layer), label(piece.number));
+    return inside_host(CollectivePrimitive::AllGather, piece.bytes / ranks_per_node(), scattered, label(piece.number));
   }
 
   /// Gradients of one host summed there. A sparse gradient is gathered, so that its bytes add up instead.
@@ -251,13 +265,26 @@ private:
   std::vector<OpId> updates_;  ///< by piece
 };
 
+/// Reads after an update follow the forward pass. Reads at the start of a step have no order of their own (TensorFlow
+/// leaves it to chance, which is what TicTac mends): a fixed shuffle stands for it unless priorities decide.
+std::vector<VariableOnServers*> reading_order(const Strategy& strategy, std::vector<VariableOnServers>& all) {
+  std::vector<VariableOnServers*> order;
+  for (auto variable = all.rbegin(); variable != all.rend(); ++variable) order.push_back(&*variable);
+  if (!strategy.graph.pull_at_step_start || strategy.graph.scheduling.ordering == Ordering::Priority) return order;
+  constexpr std::uint64_t kSeed = 1;
+  Random random(kSeed);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  return order;
+}
+
 void refuse_asynchronous(const PlanWriter& writer) {
   for (const auto& how : writer.strategy.variables) {
     for (const Shard& shard : how.shards) {
       const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
       if (ps != nullptr && (!ps->sync || ps->staleness > 0))
-        throw PlanError("variable '" + writer.model.variable(how.variable).name +
-                        "' is synchronized with staleness: a plan describes synchronous training only");
+        throw PlanError("strategy '" + writer.strategy.name + "' lets workers run ahead (variable '" +
+                        writer.model.variable(how.variable).name +
+                        "'): only synchronous training is simulated, with sync true and staleness 0");
     }
   }
 }
@@ -273,9 +300,8 @@ void write_parameter_servers(PlanWriter& writer) {
     variable.write_push();
     updates.insert(updates.end(), variable.updates().begin(), variable.updates().end());
   }
-  if (updates.empty()) return;
   OpId start = -1;
-  if (writer.strategy.graph.pull_at_step_start) {
+  if (writer.strategy.graph.pull_at_step_start && !updates.empty()) {
     Op op;
     op.kind = OpKind::HostWork;
     op.scope = Scope::Job;
@@ -285,8 +311,7 @@ void write_parameter_servers(PlanWriter& writer) {
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));
   }
-  // Reads are issued in forward order; the gradients arrived in backward order.
-  for (auto variable = all.rbegin(); variable != all.rend(); ++variable) variable->write_pull(start);
+  for (VariableOnServers* variable : reading_order(writer.strategy, all)) variable->write_pull(start);
   for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);
 }
 

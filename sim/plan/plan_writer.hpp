@@ -11,6 +11,8 @@
 
 namespace simsync::detail {
 
+inline constexpr std::size_t kMostOps = 2'000'000;  ///< of a plan: some gigabyte
+
 /// A plan in the making and what all parts of compile look at.
 struct PlanWriter {
   const Model& model;
@@ -36,7 +38,7 @@ struct PlanWriter {
   /// Ops after which a worker's copy of a variable is up to date apart from the optimizer step on the worker.
   std::vector<std::pair<VariableId, OpId>> to_update;
 
-  OpId add(Op op);
+  OpId add(Op op);  ///< @throws PlanError above kMostOps
   QueueId add_queue(Queue queue);
   /// The op whose end makes the gradient of a layer final and free to leave.
   [[nodiscard]] OpId gradient_ready(LayerId layer) const;
@@ -46,6 +48,8 @@ struct PlanWriter {
 
 /// Bytes of a shard's gradient on the wire under the variable's compressor.
 double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch);
+/// Pieces of at most `limit` bytes, 1 when there is no limit. @throws PlanError above kMostOps.
+int pieces_of(double bytes, double limit);
 /// Time to encode and decode it on the device: it is read and written once each way.
 Seconds compression_time(const VariableStrategy& how, double bytes, const DeviceClass& device);
 

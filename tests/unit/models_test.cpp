@@ -49,8 +49,9 @@ TEST_CASE("expressions are exact whole-number arithmetic", "[models]") {
   CHECK(error_of("(1") == "lacks a ')'");
   CHECK(error_of("3 x") == "unexpected 'x'");
   CHECK(error_of("3.5") == "unexpected '.'");
-  CHECK(error_of("99999999999999999999") == "is too large");
-  CHECK(error_of("1000000000 * 1000000000 * 1000000000") == "is too large");
+  CHECK(error_of("99999999999999999999") == "'99999999999999999999' is too large: expected at most 1099511627776");
+  CHECK(error_of("1000000000 * 1000000000 * 1000000000") ==
+        "'1000000000 * 1000000000 * 1000000000' is too large: expected at most 1099511627776");
   CHECK(error_of(std::string(100, '(')) == "has too many parentheses");
   CHECK(error_of(std::string(300, '1')) == "is longer than 200 characters");
 }

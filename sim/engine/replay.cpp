@@ -201,9 +201,6 @@ void Replay::handle(FlowNetwork::Token token) {
       break;
     }
     case Event::CollectiveSetupEnds: open_collective(p.run); break;
-    case Event::PipelineStarts:
-      for (const int hop : active_[static_cast<std::size_t>(p.run)]->schedule->members[static_cast<std::size_t>(p.hop)]) start_hop(p.run, hop);
-      break;
     case Event::HopStarts: start_hop(p.run, p.hop); break;
     case Event::MessageSent: message_sent(p.run, p.hop); break;
     case Event::MessageArrives: message_arrived(p.run, p.hop); break;

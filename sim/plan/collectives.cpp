@@ -21,8 +21,9 @@ class Maker {
 public:
   Maker(const GroupShape& group, int only_node) : group_(group), only_node_(only_node) {}
 
-  int pipeline(bool ring, int fill_intra = 0, int fill_inter = 0) {
-    out_.pipelines.push_back({ring, fill_intra, fill_inter});
+  int pipeline(bool ring) { return pipeline(Pipeline{.ring = ring}); }
+  int pipeline(const Pipeline& line) {
+    out_.pipelines.push_back(line);
     return static_cast<int>(out_.pipelines.size()) - 1;
   }
   [[nodiscard]] bool wanted(int from) const { return only_node_ < 0 || group_.node_of(from) == only_node_; }
@@ -98,8 +99,13 @@ void make_halving_doubling(Maker& maker, const GroupShape& group) {
       next[static_cast<std::size_t>(to)].clear();
     }
     for (const auto& [from, to] : pairs) {
+      // Both partners must have done with the round before: the receiver adds into what it received there.
+      std::vector<int> after = before[static_cast<std::size_t>(from)];
+      after.insert(after.end(), before[static_cast<std::size_t>(to)].begin(), before[static_cast<std::size_t>(to)].end());
+      std::sort(after.begin(), after.end());
+      after.erase(std::unique(after.begin(), after.end()), after.end());
       const int id = maker.add({.from = from, .to = to, .bytes = bytes, .rounds = 1, .pipeline = line, .needs = {}, .lag = 0,
-                                .after = before[static_cast<std::size_t>(from)]});
+                                .after = std::move(after)});
       next[static_cast<std::size_t>(from)].push_back(id);
       next[static_cast<std::size_t>(to)].push_back(id);
     }
@@ -186,6 +192,37 @@ int depth_of(const Parents& parent) {
   return deepest;
 }
 
+/// Time of the first message up and down a tree when a message on a NIC of its own takes 1. Children that arrive
+/// together share their parent's NIC; on the way down they always do.
+class FirstMessage {
+public:
+  explicit FirstMessage(const Parents& parent) : children_(parent.size()) {
+    for (std::size_t v = 0; v < parent.size(); ++v) {
+      if (parent[v] < 0) root_ = v;
+      if (parent[v] >= 0) children_[static_cast<std::size_t>(parent[v])].push_back(v);
+    }
+  }
+  [[nodiscard]] double up_and_down() const { return up(root_) + down(root_); }
+
+private:
+  [[nodiscard]] double up(std::size_t v) const {
+    std::vector<double> starts;
+    for (const std::size_t child : children_[v]) starts.push_back(up(child));
+    std::sort(starts.begin(), starts.end());
+    double busy = 0.0;  // the NIC never rests while something is on its way, however it is shared
+    for (const double start : starts) busy = std::max(busy, start) + 1.0;
+    return busy;
+  }
+  [[nodiscard]] double down(std::size_t v) const {
+    double last = 0.0;
+    for (const std::size_t child : children_[v]) last = std::max(last, static_cast<double>(children_[v].size()) + down(child));
+    return last;
+  }
+
+  std::vector<std::vector<std::size_t>> children_;
+  std::size_t root_ = 0;
+};
+
 /// Reduce up and broadcast down one tree whose inner-node part is a chain to and from the leader.
 class TreeMaker {
 public:
@@ -194,7 +231,8 @@ public:
 
   void make() {
     const int nodes = group_.nodes();
-    line_ = maker_.pipeline(false, 2 * (size_of_largest_node() - 1), 2 * depth_of(parent_));
+    line_ = maker_.pipeline({.ring = false, .fill_intra = 2 * (size_of_largest_node() - 1), .fill_inter = 2 * depth_of(parent_),
+                             .fill_shared = FirstMessage(parent_).up_and_down()});
     std::vector<std::vector<int>> arriving(static_cast<std::size_t>(nodes));  // upward hops into each leader
     for (int node = 0; node < nodes; ++node) {
       int previous = -1;
@@ -297,7 +335,8 @@ int busiest_tree_node(const GroupShape& group) {
 /// A chain up to the first rank and back: reduce, then broadcast, pipelined.
 void make_broadcast_reduce(Maker& maker, const GroupShape& group, int chunks) {
   const int n = group.ranks();
-  const int line = maker.pipeline(false, 2 * (n - group.nodes()), 2 * (group.nodes() - 1));
+  const int line = maker.pipeline({.ring = false, .fill_intra = 2 * (n - group.nodes()), .fill_inter = 2 * (group.nodes() - 1),
+                                   .fill_shared = 2.0 * (group.nodes() - 1)});
   int previous = -1;
   for (int r = n - 1; r > 0; --r)
     previous = maker.add({.from = r, .to = r - 1, .bytes = 1.0, .rounds = chunks, .pipeline = line, .needs = {previous}, .lag = 0, .after = {}});
@@ -343,9 +382,21 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
   return schedule;
 }
 
-int tree_chunks(double bytes) {
-  constexpr double kChunk = 512.0 * 1024.0;  // NCCL's Simple protocol moves slices of this order
-  return std::clamp(static_cast<int>(std::ceil(bytes / kChunk)), 1, 64);
+int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, double bytes) {
+  constexpr double kKiB = 1024.0;
+  const bool tree = algorithm == CollectiveAlgorithm::DoubleBinaryTree;
+  if (!tree && algorithm != CollectiveAlgorithm::BroadcastReduce) return 1;
+  const double share = tree ? bytes / 2.0 : bytes;
+  const double depth = group.ranks() / group.nodes() - 1 + std::floor(std::log2(group.nodes()));
+  double chunk = 512.0 * kKiB;
+  const auto shrink = [&](double pieces_per_level, double least) {
+    while (tree && share / chunk < pieces_per_level * depth && chunk > least) chunk /= 2.0;
+  };
+  shrink(8.0, 128.0 * kKiB);
+  shrink(4.0, 64.0 * kKiB);
+  shrink(1.0, 32.0 * kKiB);
+  constexpr int kMost = 512;
+  return std::clamp(static_cast<int>(std::ceil(share / chunk)), 1, kMost);
 }
 
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group, double bytes,
@@ -358,10 +409,12 @@ Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algor
   const double alpha_intra = n > nodes ? rates.alpha_intra.value() : 0.0;
   const double alpha_inter = nodes > 1 ? rates.alpha_inter.value() : 0.0;
   if (algorithm == CollectiveAlgorithm::DoubleBinaryTree && primitive == CollectivePrimitive::AllReduce) {
-    const double levels = nodes > 1 ? std::ceil(std::log2(nodes)) : 0.0;
-    const double latency = 2.0 * ((g - 1.0) * alpha_intra + levels * alpha_inter);
-    const double fill = 2.0 * (g - 1.0 + levels) * bytes / 2.0 / tree_chunks(bytes) / slowest;
-    return Seconds{latency + fill + 2.0 * bytes / slowest};
+    // The first message goes up and down; the others follow it at the pace of the busiest link: 4 messages of S / 2.
+    const Parents parent = in_order_tree(nodes);
+    const double message = bytes / 2.0 / pipeline_chunks(algorithm, group, bytes) / slowest;
+    const double latency = 2.0 * ((g - 1.0) * alpha_intra + depth_of(parent) * alpha_inter);
+    const double first = (2.0 * (g - 1.0) + FirstMessage(parent).up_and_down()) * message;
+    return Seconds{latency + std::max(0.0, first - 4.0 * message) + 2.0 * bytes / slowest};
   }
   const auto [share, rounds] = ring_amount(primitive, n);
   const double inter_share = nodes > 1 ? static_cast<double>(nodes) / n : 0.0;

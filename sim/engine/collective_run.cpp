@@ -81,28 +81,29 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
 }
 
 double RoutedSchedule::ring_start_up(const std::vector<int>& ring, double payload) const {
-  // Without contention the end is the latest of two ways through (hop, round): a message that goes on at every round
-  // over the dearest stretch of the ring, or the slowest link, which is never idle, and the latency behind it.
+  // Without contention the end is the longest way through (hop, round): from round to round it goes on to the next
+  // hop, for that hop's message and latency, or stays at the slowest link, for one message of it. The best stretch of
+  // hops before the slowest link and the best one behind it are found apart.
   const int rounds = hops[static_cast<std::size_t>(ring.front())].rounds;
-  const auto length = ring.size();
-  double sum = 0.0;
-  double slowest = 0.0;
-  double behind = 0.0;
-  std::vector<double> before{0.0};  // prefix sums, twice round
-  for (std::size_t i = 0; i < 2 * length; ++i) {
-    const RoutedHop& hop = hops[static_cast<std::size_t>(ring[i % length])];
-    const double message = message_time(hop, payload);
-    before.push_back(before.back() + hop.alpha.value() + message);
-    if (message > slowest) behind = 0.0;
-    slowest = std::max(slowest, message);
-    if (message == slowest) behind = std::max(behind, hop.alpha.value());
+  const auto length = static_cast<int>(ring.size());
+  const auto hop_at = [&](int i) -> const RoutedHop& {
+    return hops[static_cast<std::size_t>(ring[static_cast<std::size_t>(((i % length) + length) % length)])];
+  };
+  int slowest = 0;
+  for (int i = 1; i < length; ++i) {
+    const double now = message_time(hop_at(i), payload);
+    const double most = message_time(hop_at(slowest), payload);
+    if (now > most || (now == most && hop_at(i).alpha > hop_at(slowest).alpha)) slowest = i;
   }
-  sum = before[length];
-  const std::size_t rest = static_cast<std::size_t>(rounds) % length;
-  double stretch = 0.0;
-  for (std::size_t i = 0; i < length; ++i) stretch = std::max(stretch, before[i + rest] - before[i]);
-  const double walk = static_cast<double>(static_cast<std::size_t>(rounds) / length) * sum + stretch;
-  return std::max(behind, walk - rounds * slowest);
+  const double stay = message_time(hop_at(slowest), payload);
+  const auto gain = [&](int i) { return hop_at(i).alpha.value() + message_time(hop_at(i), payload) - stay; };
+  std::vector<double> before{0.0};  // best stretch of at most so many hops up to the slowest
+  double sum = 0.0;
+  for (int i = 1; i < rounds; ++i) before.push_back(std::max(before.back(), sum += gain(slowest - i)));
+  double best = before.back();
+  sum = 0.0;
+  for (int i = 1; i < rounds; ++i) best = std::max(best, (sum += gain(slowest + i)) + before[static_cast<std::size_t>(rounds - 1 - i)]);
+  return gain(slowest) + best;
 }
 
 double RoutedSchedule::through_start_up(int pipeline, double payload) const {

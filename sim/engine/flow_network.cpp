@@ -5,9 +5,11 @@
 #include <simgrid/s4u.hpp>
 #include <xbt/log.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <string>
 
 #include "base/error.hpp"
@@ -62,6 +64,16 @@ struct FlowNetwork::State {
   std::vector<s4u::Link*> links;
   std::size_t hosts_used = 0;
   std::size_t links_used = 0;
+  // SimGrid 3.32 forgets the rate of a Comm between hosts, so a capped flow also crosses a link of that rate on which
+  // flows do not share ("fatpipe"), by a path host of its own.
+  std::vector<s4u::Link*> cap_links;
+  std::map<double, s4u::Link*> caps;
+  struct Way {
+    std::vector<int> links;
+    double narrowest = 0.0;
+    std::map<double, std::size_t> hosts;  // by cap
+  };
+  std::vector<Way> ways;  // by path
   double origin = 0.0;
   std::int64_t started = 0;
   Handler handler;
@@ -74,6 +86,8 @@ struct FlowNetwork::State {
   std::shared_ptr<Delay> last_delay;
 
   void add_page();
+  s4u::Link* cap_link(double cap);
+  std::size_t host_for(Way& way, double cap);
   void flush();
   void launch(const PendingFlow& flow);
 };
@@ -109,6 +123,7 @@ FlowNetwork::~FlowNetwork() = default;
 
 void FlowNetwork::State::add_page() {
   constexpr int kHostsPerPage = 2048;
+  constexpr int kCapsPerPage = 64;
   const std::string name = "page" + std::to_string(pages.size());
   auto* zone = s4u::create_star_zone(name);
   if (!pages.empty()) {
@@ -130,6 +145,13 @@ void FlowNetwork::State::add_page() {
     link->seal();
     links.push_back(link);
   }
+  for (int i = 0; i < kCapsPerPage; ++i) {
+    auto* link = zone->create_link(name + "-cap" + std::to_string(i), 1.0);
+    link->set_latency(0.0);
+    link->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
+    link->seal();
+    cap_links.push_back(link);
+  }
   zone->seal();
   pages.push_back(page);
 }
@@ -138,6 +160,8 @@ void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   State& s = *state_;
   SIMSYNC_ASSERT(s.pending.empty());
   s.hosts_used = 0;
+  s.caps.clear();
+  s.ways.clear();
   s.links_used = 0;
   s.started = 0;
   s.origin = s4u::Engine::get_clock();
@@ -155,13 +179,34 @@ int FlowNetwork::add_link(BytesPerSecond bandwidth) {
 int FlowNetwork::add_path(const std::vector<int>& links) {
   State& s = *state_;
   SIMSYNC_ASSERT(!links.empty());
-  if (s.hosts_used == s.hosts.size()) s.add_page();
-  const State::PathHost& path = s.hosts[s.hosts_used];
+  double narrowest = std::numeric_limits<double>::infinity();
+  for (const int id : links) narrowest = std::min(narrowest, s.links.at(static_cast<std::size_t>(id))->get_bandwidth());
+  s.ways.push_back({links, narrowest, {}});
+  return static_cast<int>(s.ways.size()) - 1;
+}
+
+s4u::Link* FlowNetwork::State::cap_link(double cap) {
+  const auto [entry, fresh] = caps.try_emplace(cap, nullptr);
+  if (!fresh) return entry->second;
+  if (caps.size() > cap_links.size()) add_page();
+  entry->second = cap_links[caps.size() - 1];
+  entry->second->set_bandwidth(cap);
+  return entry->second;
+}
+
+std::size_t FlowNetwork::State::host_for(Way& way, double cap) {
+  if (cap >= way.narrowest) cap = std::numeric_limits<double>::infinity();
+  const auto [entry, fresh] = way.hosts.try_emplace(cap, 0);
+  if (!fresh) return entry->second;
   std::vector<s4u::LinkInRoute> route;
-  route.reserve(links.size());
-  for (const int id : links) route.emplace_back(s.links.at(static_cast<std::size_t>(id)));
-  s.pages[path.page].zone->add_route(path.host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
-  return static_cast<int>(s.hosts_used++);
+  route.reserve(way.links.size() + 1);
+  for (const int id : way.links) route.emplace_back(links.at(static_cast<std::size_t>(id)));
+  if (std::isfinite(cap)) route.emplace_back(cap_link(cap));
+  if (hosts_used == hosts.size()) add_page();
+  const PathHost& path = hosts[hosts_used];
+  pages[path.page].zone->add_route(path.host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
+  entry->second = hosts_used++;
+  return entry->second;
 }
 
 void FlowNetwork::start_flow(int path, double bytes, BytesPerSecond cap, Token token) {
@@ -194,11 +239,10 @@ void FlowNetwork::State::launch(const PendingFlow& wanted) {
   Flow& flow = *flows[free_flows.back()];
   free_flows.pop_back();
   flow.token = wanted.token;
-  const PathHost& path = hosts[static_cast<std::size_t>(wanted.path)];
+  const PathHost& path = hosts[host_for(ways[static_cast<std::size_t>(wanted.path)], wanted.cap)];
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
   flow.comm->set_payload_size(static_cast<std::uint64_t>(std::llround(wanted.bytes)));
-  if (std::isfinite(wanted.cap)) flow.comm->set_rate(wanted.cap);
   flow.comm->set_source(path.host);
   flow.comm->set_destination(pages[path.page].sink);  // the last setter starts it
 }

@@ -161,7 +161,13 @@ void Replay::finish_iteration(int k) {
 void Replay::drain() {
   if (draining_) return;
   draining_ = true;
-  while (!ready_.empty()) {
+  while (!ready_.empty() || !to_serve_.empty()) {
+    if (ready_.empty()) {
+      const ToServe next = to_serve_.front();
+      to_serve_.pop_front();
+      if (!stopped_) serve(next.queue, *next.state, next.cause);
+      continue;
+    }
     const auto [instance, cause] = ready_.front();
     ready_.pop_front();
     if (!stopped_) become_ready(instance, cause);

@@ -158,6 +158,14 @@ private:
   bool steady_ = false;
   std::deque<std::pair<Instance, std::int32_t>> ready_;   ///< with the span that released it
   bool draining_ = false;
+  /// Queues to look at once everything that is ready by now waits in them: then priority decides, not the order in
+  /// which one event released its successors.
+  struct ToServe {
+    QueueId queue;
+    QueueState* state;
+    std::int32_t cause;
+  };
+  std::deque<ToServe> to_serve_;
 
   std::vector<Pending> pendings_;
   std::vector<std::uint32_t> free_pendings_;

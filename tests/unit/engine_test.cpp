@@ -51,7 +51,8 @@ TEST_CASE("golden: 400 GB over 400 GB/s with 10 us takes 1.00001 s", "[engine][g
 }
 
 TEST_CASE("golden: the second run in a process starts at zero again", "[engine][golden]") {
-  REQUIRE(ends(1e9, 10e-6, {{1e9}}) == ends(1e9, 10e-6, {{1e9}}));
+  const double first = ends(1e9, 10e-6, {{1e9}})[0];
+  REQUIRE_THAT(ends(1e9, 10e-6, {{1e9}})[0], WithinRel(first, kGolden));
 }
 
 TEST_CASE("golden: flows share a link and a cap leaves the rest to others", "[engine][golden]") {
@@ -136,6 +137,17 @@ TEST_CASE("compute is the slowest device's work without waiting", "[engine]") {
   cluster.groups[1].name = "slow";
   cluster.groups[1].compute_slowdown = 2.0;
   CHECK_THAT(run(lab, cluster, all_reduced(lab.model, 2)).compute.value(), WithinRel(44.0, kGolden));
+}
+
+TEST_CASE("one stream's cap holds a collective back unless it opens several channels", "[engine][collective]") {
+  // 2 nodes, 16 B, 1 B/s, one stream 0.25 B/s: 64 s; two channels 32 s; four fill the link: 16 s, and so do eight.
+  Cluster cluster = lab_cluster(2, 1, kSlow);
+  cluster.links["nic"].per_flow_cap = BytesPerSecond{0.25};
+  for (const auto& [channels, expected] : {std::pair{1, 64.0}, {2, 32.0}, {4, 16.0}, {8, 16.0}}) {
+    cluster.collective.channels = channels;
+    for (const Fidelity fidelity : {Fidelity::Fluid, Fidelity::Steps})
+      CHECK_THAT(all_reduce_time(cluster, 2, 16.0, CollectiveAlgorithm::Ring, fidelity), WithinRel(expected, kGolden));
+  }
 }
 
 TEST_CASE("a slow node paces everyone, a slow NIC paces the ring", "[engine][heterogeneous]") {

@@ -53,17 +53,18 @@ TEST_CASE("ring all-reduce takes 2(n-1)/n S/B + 2(n-1) alpha", "[engine][collect
 }
 
 TEST_CASE("a ring with fast and slow hops keeps the pace of the slow one or of the way round", "[engine][collective]") {
-  // 2 nodes of 8, S = 16 MB, pieces of 1 MB: 1 ms between nodes at 1 GB/s, 10 us inside at 100 GB/s.
-  //   30 rounds of the slow hop 30 ms and its latency a; way round: 14 x 10 us + 2 (1 ms + a), 30 rounds are twice
-  //   the way less the two cheapest hops: 26 x 10 us + 4 (1 ms + a).
-  // a = 10 us: 30.01 ms > 4.3 ms. a = 20 ms: way 84.26 ms > 50 ms.
+  // 2 nodes of 8, S = 16 MB, 30 rounds of 1 MB: 1 ms between nodes at 1 GB/s, 10 us inside at 100 GB/s; latency a
+  // between nodes. The slow hop is busy for 30 ms, and a message leaves it a later. Or a message crosses from node to
+  // node four times, 4 (1 ms + a), with 7 hops inside between two crossings, 21 x 10 us, and the other 5 rounds are
+  // spent at the slow hop, 5 ms.
+  //   a = 10 us: 30.01 ms against 9.25 ms. a = 20 ms: 50 ms against 89.21 ms.
   for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid}) {
     const auto time = [&](double latency) {
       const Cluster cluster = lab_cluster(2, 8, {.nic = 1e9, .nic_latency = latency, .port = 100e9});
       return all_reduce_time(cluster, 16, 16e6, Algorithm::Ring, fidelity);
     };
     CHECK_THAT(time(10e-6), WithinRel(30.01e-3, kClosed));
-    CHECK_THAT(time(20e-3), WithinRel(84.26e-3, kClosed));
+    CHECK_THAT(time(20e-3), WithinRel(89.21e-3, kClosed));
   }
 }
 
@@ -128,8 +129,8 @@ TEST_CASE("steps and fluid agree within 1 % on homogeneous links", "[engine][fid
 
 TEST_CASE("steps and fluid agree within 1 % on trees of one message or of many", "[engine][fidelity]") {
   for (const int n : {2, 3, 4, 5, 6, 8, 12, 16, 24, 48, 64}) agree(n, 1, 4096.0, Algorithm::DoubleBinaryTree);
-  for (const int n : {2, 3, 4, 7, 16, 33, 64}) agree(n, 1, 64.0 * kMiB, Algorithm::DoubleBinaryTree);
-  for (const int nodes : {1, 2, 4}) agree(nodes, 8, 64.0 * kMiB, Algorithm::DoubleBinaryTree);
+  for (const int n : {2, 3, 4, 7, 16, 33}) agree(n, 1, 256.0 * kMiB, Algorithm::DoubleBinaryTree);
+  for (const int nodes : {1, 2, 4}) agree(nodes, 8, 256.0 * kMiB, Algorithm::DoubleBinaryTree);
 }
 
 TEST_CASE("known gap: trees of few messages, whose first ones overlap the others in steps", "[engine][fidelity]") {

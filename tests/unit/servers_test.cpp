@@ -21,7 +21,7 @@ Strategy sharded(const Model& model, int workers, int first, int servers, bool h
     ps.local_aggregation = ps.local_replication = hosts;
     const std::int64_t each = entry.shards.front().elements / servers;
     entry.shards.clear();
-    entry.partition_axis = kFlatAxis;
+    entry.partition_axis = servers > 1 ? kFlatAxis : kWholeVariable;
     for (int server = 0; server < servers; ++server) {
       ps.server = {first + server, -1};
       entry.shards.push_back({each, ps});
@@ -100,12 +100,12 @@ TEST_CASE("a server's threads are busy per tensor and per byte", "[engine][serve
 
 TEST_CASE("all transfers between two nodes share the streams of their connection", "[engine][server]") {
   // One stream reaches 0.25 GB/s of 1 GB/s. 4 tensors of 0.1 GB pushed at once, then pulled: 0.4 GB each way.
-  //   one stream for all: 1.6 s each way; two: 0.8 s; a stream of each tensor's own: 4 x 0.25 = 1 GB/s, 0.4 s.
+  //   one stream for all: 1.6 s each way; two: 0.8 s; four fill the NIC: 0.4 s, and eight are no faster.
   const LabModel lab{{.bytes = 0.1e9}, {.bytes = 0.1e9}, {.bytes = 0.1e9}, {.bytes = 0.1e9}};
   Cluster cluster = lab_cluster(1, 1, kOne, 1);
   cluster.links["nic"].per_flow_cap = BytesPerSecond{0.25e9};
   Strategy strategy = on_server(lab.model, 1, {1, -1});
-  for (const auto& [streams, expected] : {std::pair{1, 3.2}, {2, 1.6}, {0, 0.8}}) {
+  for (const auto& [streams, expected] : {std::pair{1, 3.2}, {2, 1.6}, {4, 0.8}, {8, 0.8}}) {
     strategy.graph.streams_per_server = streams;
     CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(expected, kExact));
   }

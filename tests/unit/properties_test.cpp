@@ -41,8 +41,11 @@ Strategy built(const std::string& name, const LabModel& lab, const Cluster& clus
 }  // namespace
 
 TEST_CASE("k times the rates and 1/k of the fixed times make 1/k of the step", "[engine][property]") {
-  // Horovod's cycle is a time of the strategy, so it is scaled as well.
+  // Horovod's cycle is a time of the strategy, so it is scaled as well. P3 is left out: its workers are all alike, and
+  // which of two messages that end within SimGrid's absolute precision of each other comes first, and with it the
+  // whole schedule behind them, depends on the scale of time.
   for (const std::string& name : kStrategies) {
+    if (name == "p3") continue;
     INFO(name);
     const auto step = [&](double k) {
       const LabModel lab = unequal(1.0 / k);

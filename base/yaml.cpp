@@ -1,68 +1,17 @@
 #include "base/yaml.hpp"
 
 #include <fmt/format.h>
-#include <yaml-cpp/depthguard.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cmath>
 #include <unordered_set>
 
-#include "base/file.hpp"
 #include "base/parse_units.hpp"
+#include "base/yaml_state.hpp"
 
 namespace simsync::yaml {
-namespace detail {
 
-struct State {
-  std::string file;
-  std::vector<std::string> lines;
-  YAML::Node root;
-  std::vector<Diagnostic> findings;
-  std::size_t handed_out = 0;  ///< items and entries so far; aliases make a small file large
-};
-
-struct NodeData {
-  std::shared_ptr<State> state;
-  YAML::Node node;
-  std::string path;
-  YAML::Mark mark = YAML::Mark::null_mark();  ///< the key's, for a value that has no place of its own
-};
-
-namespace {
-
-Origin origin_of(const State& state, const YAML::Mark& mark) {
-  if (mark.line < 0) return {state.file, 0, 0};
-  return {state.file, mark.line + 1, mark.column + 1};
-}
-
-void note(State& state, Diagnostic d) {
-  if (state.findings.size() >= kMaxDiagnostics) return;
-  // An alias is read once for every use; what is wrong with it is told once.
-  const bool told = std::any_of(state.findings.begin(), state.findings.end(), [&](const Diagnostic& other) {
-    return other.origin.line == d.origin.line && other.origin.column == d.origin.column && other.message == d.message;
-  });
-  if (told) return;
-  const auto line = static_cast<std::size_t>(d.origin.line);
-  if (line >= 1 && line <= state.lines.size()) d.source_line = state.lines[line - 1];
-  state.findings.push_back(std::move(d));
-}
-
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines(1);
-  for (const char c : text) {
-    if (c == '\n') {
-      lines.emplace_back();
-    } else if (c != '\r') {
-      lines.back() += c;
-    }
-  }
-  return lines;
-}
-
-}  // namespace
-}  // namespace detail
-
+using detail::kind_name;
 using detail::NodeData;
 using detail::State;
 
@@ -70,15 +19,6 @@ namespace {
 
 std::string child_path(const std::string& parent, const std::string& key) {
   return parent.empty() ? key : parent + "." + key;
-}
-
-const char* kind_name(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Map: return "a mapping";
-    case YAML::NodeType::Sequence: return "a list";
-    case YAML::NodeType::Scalar: return "a single value";
-    default: return "nothing";
-  }
 }
 
 /// Counts `more` values read; false, with a note, once a file has become too large by its aliases.
@@ -99,7 +39,8 @@ std::string shown(const std::string& text) {
 std::string range_text(const Range& range, const std::function<std::string(double)>& format) {
   const bool has_low = std::isfinite(range.low);
   const bool has_high = std::isfinite(range.high);
-  if (range.low == kPositive.low) return has_high ? fmt::format("above 0 and at most {}", format(range.high)) : "above 0";
+  if (range.low == kPositive.low)
+    return has_high ? fmt::format("above 0 and at most {}", format(range.high)) : "above 0";
   if (has_low && has_high) return fmt::format("from {} to {}", format(range.low), format(range.high));
   if (has_low) return fmt::format("at least {}", format(range.low));
   return fmt::format("at most {}", format(range.high));
@@ -126,9 +67,15 @@ double scalar(const Node& node, const Parse& parse, const Range& range, const st
 
 }  // namespace
 
-bool Node::is_scalar() const { return data_ && data_->node.IsScalar(); }
-bool Node::is_sequence() const { return data_ && data_->node.IsSequence(); }
-bool Node::is_mapping() const { return data_ && data_->node.IsMap(); }
+bool Node::is_scalar() const {
+  return data_ && data_->node.IsScalar();
+}
+bool Node::is_sequence() const {
+  return data_ && data_->node.IsSequence();
+}
+bool Node::is_mapping() const {
+  return data_ && data_->node.IsMap();
+}
 
 Origin Node::origin() const {
   if (!data_) return {};
@@ -142,12 +89,10 @@ const std::string& Node::key_path() const {
 
 void Node::fail(const std::string& message, const std::string& help, const std::string& note) const {
   if (!data_) return;
-  detail::note(*data_->state, Diagnostic{.origin = origin(),
-                                         .message = message,
-                                         .key = data_->path,
-                                         .source_line = {},
-                                         .note = note,
-                                         .help = help});
+  detail::note(
+      *data_->state,
+      Diagnostic{
+          .origin = origin(), .message = message, .key = data_->path, .source_line = {}, .note = note, .help = help});
 }
 
 std::string Node::text() const {
@@ -179,13 +124,16 @@ std::int64_t Node::integer(std::int64_t low, std::int64_t high) const {
     return fallback;
   }
   if (*parsed >= low && *parsed <= high) return *parsed;
-  const std::string expected = high == std::numeric_limits<std::int64_t>::max() ? fmt::format("at least {}", low)
-                                                                                : fmt::format("from {} to {}", low, high);
+  const std::string expected = high == std::numeric_limits<std::int64_t>::max()
+                                   ? fmt::format("at least {}", low)
+                                   : fmt::format("from {} to {}", low, high);
   fail(fmt::format("{} is out of range: expected {}", *parsed, expected));
   return fallback;
 }
 
-double Node::number(Range range) const { return scalar(*this, parse_number, range, "a number"); }
+double Node::number(Range range) const {
+  return scalar(*this, parse_number, range, "a number");
+}
 
 Seconds Node::seconds(Range range) const {
   const auto parse = [](const std::string& t) -> std::optional<double> {
@@ -239,8 +187,8 @@ std::vector<Node> Node::items() const {
   if (!within_budget(*this, *data_->state, data_->node.size())) return out;
   std::size_t index = 0;
   for (const auto& item : data_->node) {
-    out.push_back(Node(std::make_shared<const NodeData>(
-        NodeData{data_->state, item, fmt::format("{}[{}]", data_->path, index++)})));
+    out.push_back(Node(
+        std::make_shared<const NodeData>(NodeData{data_->state, item, fmt::format("{}[{}]", data_->path, index++)})));
   }
   return out;
 }
@@ -273,7 +221,9 @@ std::vector<std::pair<std::string, Node>> Node::entries() const {
   return out;
 }
 
-Mapping Node::mapping() const { return Mapping(*this); }
+Mapping Node::mapping() const {
+  return Mapping(*this);
+}
 
 Mapping::Mapping(Node node) : node_(std::move(node)), entries_(node_.entries()) {}
 
@@ -321,66 +271,6 @@ Node Mapping::require(const std::string& key) {
 
 void Mapping::maybe(const std::string& key, const std::function<void(const Node&)>& read) {
   if (const Node value = optional(key)) read(value);
-}
-
-Document::Document(std::shared_ptr<State> state) : state_(std::move(state)) {}
-
-Document Document::load(const std::string& path) { return parse(read_file(path), path); }
-
-namespace {
-
-/// Notes what yaml-cpp found, in words that say what to do about the two commonest causes.
-void note_invalid(State& state, const YAML::Exception& e) {
-  Diagnostic d{.origin = detail::origin_of(state, e.mark), .message = "not valid YAML: " + e.msg, .key = {}, .source_line = {}, .note = {}, .help = {}};
-  if (dynamic_cast<const YAML::DeepRecursion*>(&e) != nullptr) d.message = "lists and mappings are nested too deep";
-  const auto line = static_cast<std::size_t>(d.origin.line);
-  for (std::size_t i = 1; i <= std::min(line, state.lines.size()); ++i) {
-    const std::string& text = state.lines[i - 1];
-    const std::size_t indent = std::min(text.find_first_not_of(" \t"), text.size());
-    if (text.find('\t') >= indent) continue;
-    d.help = fmt::format("line {} is indented with a tab; YAML takes spaces only", i);
-    break;
-  }
-  detail::note(state, std::move(d));
-}
-
-void read_text(State& state, const std::string& text) {
-  constexpr std::size_t kLargest = 16U * 1024U * 1024U;
-  const auto refuse = [&](int line, const std::string& why) {
-    detail::note(state, {.origin = {state.file, line, line > 0 ? 1 : 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
-  };
-  if (text.size() > kLargest) return refuse(0, "is larger than 16 MiB");
-  if (text.find('\0') != std::string::npos) return refuse(0, "is not a text file");
-  state.lines = detail::split_lines(text);
-  try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) return refuse(documents[1].Mark().line + 1, "expected one YAML document, got several");
-    if (!documents.empty()) state.root = documents.front();
-  } catch (const YAML::Exception& e) {
-    return note_invalid(state, e);
-  }
-  if (!state.root.IsMap())
-    refuse(0, state.root.IsNull() ? "the file is empty, expected a mapping"
-                                  : fmt::format("expected a mapping at the top of the file, got {}", kind_name(state.root)));
-}
-
-}  // namespace
-
-Document Document::parse(const std::string& text, const std::string& name) {
-  auto state = std::make_shared<State>();
-  state->file = name;
-  read_text(*state, text);
-  Document document(std::move(state));
-  document.finish();
-  return document;
-}
-
-Node Document::root() const { return Node(std::make_shared<const NodeData>(NodeData{state_, state_->root, ""})); }
-
-const std::string& Document::file() const { return state_->file; }
-
-void Document::finish() const {
-  if (!state_->findings.empty()) throw InputError(state_->findings);
 }
 
 }  // namespace simsync::yaml

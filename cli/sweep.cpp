@@ -13,7 +13,10 @@
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
+#include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
+#include "models/reader.hpp"
+#include "platforms/reader.hpp"
 #include "sim/engine/predict.hpp"
 #include "strategies/builders.hpp"
 
@@ -80,7 +83,7 @@ std::string answer(const PredictRequest& request) {
 void sort_rows(std::vector<std::string>& rows, const std::string& column) {
   const auto& header = row_header();
   const auto found = std::find(header.begin(), header.end(), column);
-  if (found == header.end()) throw InputError("--sort " + column + ": no such column", did_you_mean(column, header));
+  SIMSYNC_ASSERT(found != header.end());
   const auto at = static_cast<std::size_t>(found - header.begin());
   const auto key = [&](const std::string& row) {
     const auto table = CsvTable::parse(csv_row(header) + "\n" + row, "sweep");
@@ -90,7 +93,17 @@ void sort_rows(std::vector<std::string>& rows, const std::string& column) {
                    [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
 }
 
+/// What is misspelt is told before the first row is out. @throws InputError
+void check_names(const SweepOptions& options) {
+  for (const auto& name : options.models) (void)find_model(name);
+  for (const auto& name : options.clusters) (void)find_cluster(name);
+  const auto& header = row_header();
+  if (!options.sort.empty() && std::find(header.begin(), header.end(), options.sort) == header.end())
+    throw InputError("--sort " + options.sort + ": no such column", did_you_mean(options.sort, header));
+}
+
 void run_sweep(const SweepOptions& options) {
+  check_names(options);
   auto requests = shard_of(combinations(options), options.shard);
   RowFile file(options.csv, csv_row(row_header()), options.resume && options.sort.empty());
   if (file.rows_found() > requests.size())
@@ -128,13 +141,17 @@ void setup_sweep(CLI::App& app, Outcome&) {
   list("--model", options->models, "Models, separated by commas")->required();
   list("--cluster", options->clusters, "Clusters")->required();
   list("--strategy", options->strategies, "Strategies; 'all' stands for every builder")->required();
-  list("--workers", options->workers, "Numbers of devices")->capture_default_str();
-  list("--batch", options->batches, "Samples per worker and step (default: each model's)");
-  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')");
-  command->add_option("--csv", options->csv, "File to append rows to; '-' is standard output")->capture_default_str();
+  list("--workers", options->workers, "Numbers of devices")->capture_default_str()->check(whole_number(1, 1'000'000));
+  list("--batch", options->batches, "Samples per worker and step (default: each model's)")
+      ->check(whole_number(1, 100'000'000));
+  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
+      ->check(key_and_value());
+  command->add_option("--csv", options->csv, "File to append rows to; '-' is standard output")
+      ->check(file_name())
+      ->capture_default_str();
   command->add_option("--sort", options->sort, "Sort rows by this column (rows appear at the end)");
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
-      ->check(CLI::Range(1, 256))
+      ->check(whole_number(1, 256))
       ->capture_default_str();
   command->add_option("--shard", options->shard, "i/n: only every n-th combination, beginning with the i-th");
   command->add_flag("--resume", options->resume, "Go on after the rows that the file already has");

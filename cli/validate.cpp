@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
 #include "validate/comparison.hpp"
 #include "validate/evaluate.hpp"
@@ -68,7 +69,7 @@ void setup_validate(CLI::App& app, Outcome& outcome) {
   command->add_option("--csv", options->csv,
                       "Write one row per case to this file; '-' is standard output, instead of the summary");
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
-      ->check(CLI::Range(1, 256))
+      ->check(whole_number(1, 256))
       ->capture_default_str();
   command->add_flag("--brief", options->brief, "Only the summary table");
   command->callback([options, &outcome] { run_validate(*options, outcome); });

@@ -61,6 +61,13 @@ Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values
     return time;
   } catch (const PlanError& e) {
     throw PlanError(fmt::format("case '{}': {}", c.id, e.what()));
+  } catch (const InputError& e) {
+    auto findings = e.diagnostics();
+    for (auto& finding : findings) {
+      if (finding.note.empty())
+        finding.note = fmt::format("case '{}', {}:{}", c.id, study_.table.file(), study_.table.line(c.row));
+    }
+    throw InputError(std::move(findings));
   }
 }
 

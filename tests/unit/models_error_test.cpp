@@ -128,10 +128,10 @@ TEST_CASE("a block that uses itself ends", "[models][error]") {
 
 TEST_CASE("an expansion without end is refused", "[models][error]") {
   const std::string text = kHead +
-                           "blocks:\n  a: {layers: [{use: b, repeat: 100000}]}\n  b: {layers: [{flatten: all}]}\n"
-                           "layers:\n  - {use: a, repeat: 100000}\n";
+                           "blocks:\n  a: {layers: [{use: b, repeat: 20000}]}\n  b: {layers: [{flatten: all}]}\n"
+                           "layers:\n  - {use: a, repeat: 20000}\n";
   CHECK(error_of(text) ==
-        "m.yaml:8:16: error: the model expands to more than 400000 statements\n"
+        "m.yaml:8:16: error: the model expands to more than 60000 statements\n"
         "    8 |   b: {layers: [{flatten: all}]}\n"
         "      |                ^\n"
         "  key:  blocks.b.layers[0]");
@@ -139,9 +139,9 @@ TEST_CASE("an expansion without end is refused", "[models][error]") {
 
 TEST_CASE("a model has at most so many layers", "[models][error]") {
   const std::string text =
-      kHead + "blocks:\n  a: {layers: [{relu: r}, {relu: s}]}\nlayers:\n  - {use: a, name: x, repeat: 60000}\n";
+      kHead + "blocks:\n  a: {layers: [{relu: r}, {relu: s}]}\nlayers:\n  - {use: a, name: x, repeat: 15000}\n";
   CHECK(error_of(text) ==
-        "m.yaml:7:16: error: the model has more than 100000 layers\n"
+        "m.yaml:7:16: error: the model has more than 20000 layers\n"
         "    7 |   a: {layers: [{relu: r}, {relu: s}]}\n"
         "      |                ^\n"
         "  key:  blocks.a.layers[0]");

@@ -345,7 +345,8 @@ TEST_CASE("bad nodes are reported with their place", "[strategies]") {
       parse_error(
           "nodes:\n  - {variable: a/weight, axis: 0, shards: [{elements: 12, synchronizer: all-reduce}, {elements: 6, "
           "synchronizer: all-reduce}]}\n" +
-          ab + t) == "strategy 's': variable 'a/weight' has 24 elements and its shards have 18");
+          ab + t)
+          .starts_with("s.yaml:4:43: error: the shards have 18 elements, variable 'a/weight' has 24\n"));
   CHECK(parse_error("workers: 8\nnodes:\n" + a + ab + t) ==
         "s.yaml:3:10: error: this strategy is for 8 workers, and 4 take part\n"
         "    3 | workers: 8\n"

@@ -101,7 +101,7 @@ TEST_CASE("errors of a study name file, line, key and mend", "[validate]") {
           "    4 | rows: {where: {modle: vgg}}\n"
           "      |                       ^\n"
           "  key:  rows.where.modle\n"
-          "  help: columns: id, model, gpus, batch, rate");
+          "  help: did you mean 'model'?");
   }
   SECTION("a filter that no row passes") {
     CHECK(error(with("{model: vgg}", "{model: vgg61}")) ==

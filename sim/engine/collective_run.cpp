@@ -1,6 +1,7 @@
 #include "sim/engine/collective_run.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "sim/plan/compile.hpp"
 
@@ -23,6 +24,7 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorith
   for (const LinkId link : path.links) nominal = std::min(nominal, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
   out.nominal = BytesPerSecond{nominal};
   if (!path.links.empty()) out.path = context.path_of(path.links, out.cap);
+  out.links = path.links;
   out.bytes = hop.bytes / costs.efficiency;
   out.half /= costs.efficiency;
   out.rounds = hop.rounds;
@@ -44,6 +46,7 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
     first_rank = begin;
   }
   RoutedSchedule out;
+  std::map<LinkId, std::pair<double, double>> load;
   const auto append = [&](const CollectiveSchedule& schedule) {
     const int first_hop = static_cast<int>(out.hops.size());
     const int first_pipeline = static_cast<int>(out.pipelines.size());
@@ -52,6 +55,12 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
       next.pipeline += first_pipeline;
       for (int& id : next.needs) id += first_hop;
       for (int& id : next.after) id += first_hop;
+      for (const LinkId link : next.links) {
+        auto& [per_byte, fixed] = load[link];
+        const double rate = context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value();
+        per_byte += next.bytes / next.rounds / rate;
+        fixed += next.half / rate;
+      }
       out.hops.push_back(std::move(next));
     }
     out.pipelines.insert(out.pipelines.end(), schedule.pipelines.begin(), schedule.pipelines.end());
@@ -61,6 +70,7 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
   } else {
     append(schedule_of(primitive, algorithm, group, chunks));
   }
+  for (const auto& [link, both] : load) out.link_load.push_back(both);
   out.members.resize(out.pipelines.size());
   for (std::size_t id = 0; id < out.hops.size(); ++id) {
     out.members[static_cast<std::size_t>(out.hops[id].pipeline)].push_back(static_cast<int>(id));
@@ -70,36 +80,64 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
   return out;
 }
 
-Seconds RoutedSchedule::start_up(int pipeline, double payload) const {
-  double alpha[2] = {0.0, 0.0};     // summed over hops inside and between nodes
-  double message[2] = {0.0, 0.0};   // time of one message without contention
+double RoutedSchedule::ring_start_up(const std::vector<int>& ring, double payload) const {
+  // Without contention the end is the longest way through (hop, round): from round to round it goes on to the next
+  // hop, for that hop's message and latency, or stays at the slowest link, for one message of it. The best stretch of
+  // hops before the slowest link and the best one behind it are found apart.
+  const int rounds = hops[static_cast<std::size_t>(ring.front())].rounds;
+  const auto length = static_cast<int>(ring.size());
+  const auto hop_at = [&](int i) -> const RoutedHop& {
+    return hops[static_cast<std::size_t>(ring[static_cast<std::size_t>(((i % length) + length) % length)])];
+  };
+  int slowest = 0;
+  for (int i = 1; i < length; ++i) {
+    const double now = message_time(hop_at(i), payload);
+    const double most = message_time(hop_at(slowest), payload);
+    if (now > most || (now == most && hop_at(i).alpha > hop_at(slowest).alpha)) slowest = i;
+  }
+  const double stay = message_time(hop_at(slowest), payload);
+  const auto gain = [&](int i) { return hop_at(i).alpha.value() + message_time(hop_at(i), payload) - stay; };
+  std::vector<double> before{0.0};  // best stretch of at most so many hops up to the slowest
+  double sum = 0.0;
+  for (int i = 1; i < rounds; ++i) before.push_back(std::max(before.back(), sum += gain(slowest - i)));
+  double best = before.back();
+  sum = 0.0;
+  for (int i = 1; i < rounds; ++i) best = std::max(best, (sum += gain(slowest + i)) + before[static_cast<std::size_t>(rounds - 1 - i)]);
+  return gain(slowest) + best;
+}
+
+double RoutedSchedule::through_start_up(int pipeline, double payload) const {
+  // The first message passes its hops one after another; each later one follows when the busiest link has served
+  // one message of every hop that crosses it. The flows account for all messages, the first one included.
+  double alpha[2] = {0.0, 0.0};    // summed over hops inside and between nodes
+  double message[2] = {0.0, 0.0};
   double count[2] = {0.0, 0.0};
-  double slowest = 0.0;
-  int rounds = 0;
+  double period = 0.0;
   for (const int id : members[static_cast<std::size_t>(pipeline)]) {
     const RoutedHop& hop = hops[static_cast<std::size_t>(id)];
     const auto kind = static_cast<std::size_t>(hop.inter ? 1 : 0);
-    const double time = (hop.bytes * payload / hop.rounds + hop.half) / hop.nominal.value();
     alpha[kind] += hop.alpha.value();
-    message[kind] += time;
+    message[kind] += message_time(hop, payload);
     count[kind] += 1.0;
-    slowest = std::max(slowest, time);
-    rounds = hop.rounds;
+    period = std::max(period, message_time(hop, payload));
   }
-  const double total = count[0] + count[1];
-  if (total == 0.0) return Seconds{0.0};
+  for (const auto& [per_byte, fixed] : link_load) period = std::max(period, per_byte * payload + fixed);
   const Pipeline& line = pipelines[static_cast<std::size_t>(pipeline)];
-  if (line.ring) {
-    // Rounds follow each other at the pace of the slowest link or of the way round, whichever is longer.
-    const double way_round = (alpha[0] + alpha[1] + message[0] + message[1]) / total;
-    return Seconds{rounds * std::max(0.0, way_round - slowest)};
-  }
-  const double passed[2] = {static_cast<double>(line.fill_intra), static_cast<double>(line.fill_inter)};
-  double fill = 0.0;
-  for (std::size_t kind = 0; kind < 2; ++kind)
-    if (count[kind] > 0.0) fill += passed[kind] * (alpha[kind] + message[kind]) / count[kind];
-  // The last hop's own message is part of its flow.
-  return Seconds{passed[0] + passed[1] > 0.0 ? fill - slowest : (alpha[0] + alpha[1]) / total};
+  double first = 0.0;
+  if (count[0] > 0.0) first += line.fill_intra * (alpha[0] + message[0]) / count[0];
+  if (count[1] > 0.0) first += (line.fill_inter * alpha[1] + line.fill_shared * message[1]) / count[1];
+  return std::max(0.0, first - period);
+}
+
+std::vector<Seconds> RoutedSchedule::start_up(int pipeline, double payload) const {
+  const auto& ids = members[static_cast<std::size_t>(pipeline)];
+  const Pipeline& line = pipelines[static_cast<std::size_t>(pipeline)];
+  std::vector<Seconds> out;
+  if (ids.empty()) return out;
+  if (line.ring) return std::vector(ids.size(), Seconds{ring_start_up(ids, payload)});
+  if (line.fill_intra + line.fill_inter > 0) return std::vector(ids.size(), Seconds{through_start_up(pipeline, payload)});
+  for (const int id : ids) out.push_back(hops[static_cast<std::size_t>(id)].alpha);  // a single round
+  return out;
 }
 
 }  // namespace simsync::detail

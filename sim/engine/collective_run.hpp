@@ -1,6 +1,7 @@
 // A collective made ready for one network: hops with their ways, start-up times and waits. Private to sim/engine.
 #pragma once
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -12,6 +13,7 @@ namespace simsync::detail {
 
 /// One hop over simulated links. Amounts are per byte of payload.
 struct RoutedHop {
+  std::vector<LinkId> links;
   int path = -1;            ///< FlowNetwork path; -1: both ends share a memory
   Seconds alpha;            ///< latency and fixed costs of one message
   double half = 0.0;        ///< bytes by which every message is dearer (LinkClass::half_size)
@@ -32,10 +34,20 @@ struct RoutedHop {
 struct RoutedSchedule {
   std::vector<RoutedHop> hops;
   std::vector<Pipeline> pipelines;
-  std::vector<std::vector<int>> members;  ///< hops by pipeline
+  std::vector<std::vector<int>> members;  ///< hops by pipeline; those of a ring in its order
+  /// What one message of every hop takes of each link: seconds per byte of payload, and seconds besides.
+  std::vector<std::pair<double, double>> link_load;
 
-  /// Start-up of a pipeline in `fluid`: what the rounds take beyond the bandwidth term of the slowest hop.
-  [[nodiscard]] Seconds start_up(int pipeline, double payload) const;
+  /// Start-up of a pipeline's hops in `fluid`, in the order of `members`: what the rounds take beyond the bandwidth
+  /// term of the slowest hop.
+  [[nodiscard]] std::vector<Seconds> start_up(int pipeline, double payload) const;
+
+private:
+  [[nodiscard]] double message_time(const RoutedHop& hop, double payload) const {
+    return (hop.bytes * payload / hop.rounds + hop.half) / hop.nominal.value();
+  }
+  [[nodiscard]] double ring_start_up(const std::vector<int>& ring, double payload) const;
+  [[nodiscard]] double through_start_up(int pipeline, double payload) const;
 };
 
 /// What routing needs to know.

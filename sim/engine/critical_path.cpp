@@ -169,8 +169,12 @@ bool clip(PathPiece& piece, double from, double queued) {
 
 }  // namespace
 
-std::vector<PathPiece> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction, std::int32_t span) {
-  return Cutter(plan, cluster, prediction).pieces(prediction.spans.at(static_cast<std::size_t>(span)));
+std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction,
+                                              const std::vector<std::size_t>& spans) {
+  Cutter cutter(plan, cluster, prediction);
+  std::vector<std::vector<PathPiece>> out;
+  for (const std::size_t span : spans) out.push_back(cutter.pieces(prediction.spans.at(span)));
+  return out;
 }
 
 std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction, int iteration) {
@@ -189,7 +193,9 @@ std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, c
     for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece)
       if (clip(*piece, from, queued)) path.push_back(std::move(*piece));
     if (span.start.value() <= from) break;
-    queued = span.start > span.ready ? std::min(queued, span.ready.value()) : std::numeric_limits<double>::infinity();
+    // A device that works off its own queue is not shared with anyone.
+    const bool own = plan.ops[static_cast<std::size_t>(span.op)].kind == OpKind::Compute;
+    queued = span.start > span.ready && !own ? std::min(queued, span.ready.value()) : std::numeric_limits<double>::infinity();
     at = span.cause;
   }
   std::reverse(path.begin(), path.end());

@@ -11,8 +11,8 @@ namespace simsync {
 struct PathPiece {
   Seconds begin;
   Seconds length;
-  /// Part of `length` that is due to sharing: other flows on the link, or another op that had the resource which the
-  /// next op of the path was ready to use.
+  /// Part of `length` that is due to sharing: other flows on the link, or another op that had the server, stream or
+  /// credit which the next op of the path was ready to use.
   Seconds shared;
   std::string resource;  ///< `compute backward`, `latency and fixed costs`, `link nic-in`, `server CPU`, ...
   std::string where;     ///< `node0:gpu1`, `node0/nic-in`
@@ -28,8 +28,9 @@ struct PathPiece {
 /// after another, each by its hop that was busy longest; what no hop accounts for is start-up and rounds.
 std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction, int iteration = -1);
 
-/// The pieces of one span, whatever is critical.
-std::vector<PathPiece> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction, std::int32_t span);
+/// The pieces of each of these spans (indices into Prediction::spans), whatever is critical.
+std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction,
+                                              const std::vector<std::size_t>& spans);
 
 /// Pieces that cost a message its time whatever its size.
 inline constexpr const char* kLatency = "latency and fixed costs";

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -63,14 +64,20 @@ std::vector<LinkLoad> loads(const Prediction& prediction, double begin, double e
 }
 
 std::vector<CollectiveShare> collectives_of(const Problem& problem, const Prediction& prediction, int iteration) {
-  std::vector<CollectiveShare> out;
+  const auto op_of = [&](std::size_t id) -> const Op& { return problem.plan.ops[static_cast<std::size_t>(prediction.spans[id].op)]; };
+  std::vector<std::size_t> spans;
   for (std::size_t id = 0; id < prediction.spans.size(); ++id) {
     const Span& span = prediction.spans[id];
-    const Op& op = problem.plan.ops[static_cast<std::size_t>(span.op)];
-    if (op.kind != OpKind::Collective || span.iteration != iteration || span.cell > 0) continue;
+    if (op_of(id).kind == OpKind::Collective && span.iteration == iteration && span.cell == 0) spans.push_back(id);
+  }
+  const auto pieces = pieces_of(problem.plan, problem.cluster, prediction, spans);
+  std::vector<CollectiveShare> out;
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const Span& span = prediction.spans[spans[i]];
+    const Op& op = op_of(spans[i]);
     CollectiveShare share{.what = title_of(problem.plan, op), .algorithm = name_of(op.algorithm), .bytes = op.bytes,
                           .time = span.end - span.start, .limit = {}, .limit_time = {}};
-    const auto parts = sum_up(pieces_of(problem.plan, problem.cluster, prediction, static_cast<std::int32_t>(id)), false);
+    const auto parts = sum_up(pieces[i], false);
     if (!parts.empty()) {
       share.limit = parts.front().resource;
       share.limit_time = parts.front().time;
@@ -86,7 +93,7 @@ std::string percent(double part, double whole) { return fmt::format("{:.1f} %", 
 void print_share(std::string& out, const PathShare& share, Seconds step) {
   const bool says_it = share.what.empty() || share.resource.starts_with("compute ");  // `backward fc6: compute backward`
   const std::string name = share.what.empty() ? share.resource : says_it ? share.what : share.what + ": " + share.resource;
-  out += fmt::format("  {:<52} {:>10} {:>8}", name, format_seconds(share.time), percent(share.time.value(), step.value()));
+  out += fmt::format("  {:<64} {:>10} {:>8}", name, format_seconds(share.time), percent(share.time.value(), step.value()));
   if (share.shared.value() > 0.005 * step.value()) out += fmt::format("   {} of it shared with others", format_seconds(share.shared));
   out += "\n";
 }
@@ -116,20 +123,11 @@ void print_links(std::string& out, const Explanation& e) {
 
 void print_collectives(std::string& out, const Explanation& e) {
   if (e.collectives.empty()) return;
-  out += fmt::format("Collectives of the step: {}, the longest of them:\n", e.collectives.size());
+  out += fmt::format("Collectives of the step: {}, the longest:\n", e.collectives.size());
   for (std::size_t i = 0; i < std::min(kCollectivesShown, e.collectives.size()); ++i) {
     const CollectiveShare& share = e.collectives[i];
     out += fmt::format("  {:<36} {:>12} {:>10} by {}, {} of it {}\n", share.what, format_bytes(share.bytes), format_seconds(share.time),
                        share.algorithm, percent(share.limit_time.value(), share.time.value()), share.limit);
-  }
-}
-
-void print_what_if(std::string& out, const Explanation& e) {
-  out += fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(e.predicted));
-  for (const WhatIf& answer : e.what_if) {
-    const double saved = (e.predicted - answer.step).value();
-    out += fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step), percent(std::abs(saved), e.predicted.value()),
-                       saved >= 0.0 ? "less" : "more");
   }
 }
 
@@ -148,8 +146,6 @@ Explanation explain(const Problem& problem, const Prediction& recorded) {
   out.ops = sum_up(out.path, true);
   out.links = loads(recorded, begin, end);
   out.collectives = collectives_of(problem, recorded, out.iteration);
-  out.predicted = recorded.step;
-  out.what_if = what_if(problem);
   return out;
 }
 
@@ -158,8 +154,13 @@ std::string to_text(const Explanation& explanation) {
   print_path(out, explanation);
   print_links(out, explanation);
   print_collectives(out, explanation);
-  print_what_if(out, explanation);
   return out;
+}
+
+std::string to_text(const WhatIf& answer, Seconds predicted) {
+  const double saved = (predicted - answer.step).value();
+  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step), percent(std::abs(saved), predicted.value()),
+                     saved >= 0.0 ? "less" : "more");
 }
 
 }  // namespace simsync

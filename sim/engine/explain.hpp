@@ -1,4 +1,4 @@
-// Why a step takes as long as it does: critical path, busiest links, what would help.
+// Why a step takes as long as it does: critical path, busiest links, limits of collectives.
 #pragma once
 #include <string>
 #include <vector>
@@ -45,14 +45,14 @@ struct Explanation {
   std::vector<PathShare> ops;                ///< the same time by op and resource, longest first
   std::vector<LinkLoad> links;               ///< busiest first
   std::vector<CollectiveShare> collectives;  ///< of the step, longest first
-  Seconds predicted;                         ///< Prediction::step, with which `what_if` compares
-  std::vector<WhatIf> what_if;
 };
 
 /// @throws std::logic_error unless `recorded` is the replay of the problem's plan with ReplayOptions::record.
 Explanation explain(const Problem& problem, const Prediction& recorded);
 
-/// A table of at most some fifty lines.
+/// A table of at most some forty lines.
 std::string to_text(const Explanation& explanation);
+/// One line: the answer beside the step that was predicted.
+std::string to_text(const WhatIf& answer, Seconds predicted);
 
 }  // namespace simsync

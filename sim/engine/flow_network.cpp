@@ -3,9 +3,11 @@
 #include <signal.h>
 #include <xbt/log.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
@@ -79,6 +81,10 @@ struct FlowNetwork::State {
   std::vector<s4u::Link*> links;
   std::size_t hosts_used = 0;
   std::size_t links_used = 0;
+  // SimGrid 3.32 forgets the rate of a Comm between hosts, so a capped path also crosses a link of that rate on which
+  // flows do not share ("fatpipe").
+  std::vector<s4u::Link*> cap_links;
+  std::map<double, s4u::Link*> caps;
   double origin = 0.0;
   std::int64_t started = 0;
   Handler handler;
@@ -91,6 +97,7 @@ struct FlowNetwork::State {
   std::shared_ptr<Delay> last_delay;
 
   void add_page();
+  s4u::Link* cap_link(double cap);
   void flush();
   void launch(const PendingFlow& flow);
 };
@@ -129,6 +136,7 @@ FlowNetwork::~FlowNetwork() = default;
 
 void FlowNetwork::State::add_page() {
   constexpr int kHostsPerPage = 2048;
+  constexpr int kCapsPerPage = 64;
   const std::string name = "page" + std::to_string(pages.size());
   auto* zone = s4u::create_star_zone(name);
   if (!pages.empty()) {
@@ -150,6 +158,13 @@ void FlowNetwork::State::add_page() {
     link->seal();
     links.push_back(link);
   }
+  for (int i = 0; i < kCapsPerPage; ++i) {
+    auto* link = zone->create_link(name + "-cap" + std::to_string(i), 1.0);
+    link->set_latency(0.0);
+    link->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
+    link->seal();
+    cap_links.push_back(link);
+  }
   zone->seal();
   pages.push_back(page);
 }
@@ -158,6 +173,7 @@ void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   State& s = *state_;
   SIMSYNC_ASSERT(s.pending.empty());
   s.hosts_used = 0;
+  s.caps.clear();
   s.links_used = 0;
   s.started = 0;
   s.origin = s4u::Engine::get_clock();
@@ -176,17 +192,26 @@ int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
   State& s = *state_;
   SIMSYNC_ASSERT(!links.empty());
   std::vector<s4u::LinkInRoute> route;
-  route.reserve(links.size());
+  route.reserve(links.size() + 1);
   double narrowest = std::numeric_limits<double>::infinity();
   for (const int id : links) {
     route.emplace_back(s.links.at(static_cast<std::size_t>(id)));
     narrowest = std::min(narrowest, route.back().get_link()->get_bandwidth());
   }
-  if (cap.value() < narrowest) route.emplace_back(s.links.at(static_cast<std::size_t>(add_link(cap))));
+  if (cap.value() < narrowest) route.emplace_back(s.cap_link(cap.value()));
   if (s.hosts_used == s.hosts.size()) s.add_page();
   const State::PathHost& path = s.hosts[s.hosts_used];
   s.pages[path.page].zone->add_route(path.host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
   return static_cast<int>(s.hosts_used++);
+}
+
+s4u::Link* FlowNetwork::State::cap_link(double cap) {
+  const auto [entry, fresh] = caps.try_emplace(cap, nullptr);
+  if (!fresh) return entry->second;
+  if (caps.size() > cap_links.size()) add_page();
+  entry->second = cap_links[caps.size() - 1];
+  entry->second->set_bandwidth(cap);
+  return entry->second;
 }
 
 void FlowNetwork::start_flow(int path, double bytes, Token token) {

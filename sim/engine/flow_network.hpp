@@ -30,9 +30,8 @@ public:
   void begin(const std::vector<BytesPerSecond>& bandwidths);
   /// A further link, numbered after the last one.
   int add_link(BytesPerSecond bandwidth);
-  /// A way across `links`, which must not be empty, at no more than `cap` for all its flows together (infinite: no
-  /// limit). Returns its number. The cap is a link of its own: SimGrid 3.32 drops the rate of a detached
-  /// communication.
+  /// A way across `links`, which must not be empty, each of its flows at no more than `cap` (infinite: no limit).
+  /// Returns its number.
   int add_path(const std::vector<int>& links, BytesPerSecond cap);
   /// Starts moving `bytes` along a path; `token` is handed to the handler when the last byte has arrived. Less than
   /// half a byte arrives at once.

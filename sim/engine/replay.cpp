@@ -161,7 +161,13 @@ void Replay::finish_iteration(int k) {
 void Replay::drain() {
   if (draining_) return;
   draining_ = true;
-  while (!ready_.empty()) {
+  while (!ready_.empty() || !to_serve_.empty()) {
+    if (ready_.empty()) {
+      const ToServe next = to_serve_.front();
+      to_serve_.pop_front();
+      if (!stopped_) serve(next.queue, *next.state, next.cause);
+      continue;
+    }
     const auto [instance, cause] = ready_.front();
     ready_.pop_front();
     if (!stopped_) become_ready(instance, cause);
@@ -199,9 +205,6 @@ void Replay::handle(FlowNetwork::Token token) {
       break;
     case Event::SetupEnds: enter_connection(p.instance); break;
     case Event::CollectiveSetupEnds: open_collective(p.run); break;
-    case Event::PipelineStarts:
-      for (const int hop : active_[static_cast<std::size_t>(p.run)]->schedule->members[static_cast<std::size_t>(p.hop)]) start_hop(p.run, hop);
-      break;
     case Event::HopStarts: start_hop(p.run, p.hop); break;
     case Event::MessageSent: message_sent(p.run, p.hop); break;
     case Event::MessageArrives: message_arrived(p.run, p.hop); break;

@@ -30,12 +30,12 @@ public:
 
 private:
   // What a token of the FlowNetwork stands for.
-  enum class Event : std::uint8_t { Idle, ComputeEnds, WorkEnds, SetupEnds, FlowEnds, CollectiveSetupEnds, PipelineStarts, HopStarts, MessageSent, MessageArrives };
+  enum class Event : std::uint8_t { Idle, ComputeEnds, WorkEnds, SetupEnds, FlowEnds, CollectiveSetupEnds, HopStarts, MessageSent, MessageArrives };
   struct Pending {
     Event event = Event::Idle;
     Instance instance;
     int run = -1;              ///< active collective
-    int hop = -1;              ///< hop, or pipeline for PipelineStarts
+    int hop = -1;              ///< of that collective
     std::uint32_t epoch = 0;   ///< ComputeEnds: stale when the device's epoch has moved on
     std::int32_t flow = -1;    ///< recorded flow that ends with it
   };
@@ -88,6 +88,7 @@ private:
     int left = 0;                       ///< hops not ended
     std::vector<std::int32_t> sent;     ///< messages by hop (steps), or started (fluid)
     std::vector<std::int32_t> arrived;
+    std::vector<Seconds> start_up;      ///< by hop (fluid)
     std::vector<std::int32_t> blocked;  ///< stages left before a hop may start
     std::vector<char> busy;
   };
@@ -130,6 +131,7 @@ private:
   void start_collective(const Instance& instance);
   const RoutedSchedule& schedule_for(const Op& op, int cell);
   void open_collective(int run);
+  void start_later(int run, int hop);
   void start_hop(int run, int hop);
   void try_message(int run, int hop);
   void message_sent(int run, int hop);
@@ -169,6 +171,14 @@ private:
   bool steady_ = false;
   std::deque<std::pair<Instance, std::int32_t>> ready_;   ///< with the span that released it
   bool draining_ = false;
+  /// Queues to look at once everything that is ready by now waits in them: then priority decides, not the order in
+  /// which one event released its successors.
+  struct ToServe {
+    QueueId queue;
+    QueueState* state;
+    std::int32_t cause;
+  };
+  std::deque<ToServe> to_serve_;
 
   std::vector<Pending> pendings_;
   std::vector<std::uint32_t> free_pendings_;

@@ -3,13 +3,13 @@
 
 #include "base/error.hpp"
 #include "sim/engine/replay.hpp"
+#include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
 
 const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
-  const bool pipelined = op.algorithm == CollectiveAlgorithm::DoubleBinaryTree || op.algorithm == CollectiveAlgorithm::BroadcastReduce;
-  const int chunks = pipelined ? tree_chunks(op.bytes) : 1;
   const int node = op.scope == Scope::Node ? folding_.cells[static_cast<std::size_t>(cell)] : -1;
+  const int chunks = pipeline_chunks(op.algorithm, group_shape(plan_), op.bytes);
   auto& slot = schedules_[{op.primitive, op.algorithm, chunks, node}];
   if (slot) return *slot;
   const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return path_along(links, cap); }};
@@ -34,6 +34,7 @@ void Replay::start_collective(const Instance& instance) {
   collective.sent.assign(schedule.hops.size(), 0);
   collective.arrived.assign(schedule.hops.size(), 0);
   collective.busy.assign(schedule.hops.size(), 0);
+  collective.start_up.resize(schedule.hops.size());
   collective.blocked.resize(schedule.hops.size());
   for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop) collective.blocked[hop] = static_cast<std::int32_t>(schedule.hops[hop].after.size());
   occupy_devices(instance, +1);
@@ -56,17 +57,23 @@ void Replay::open_collective(int run) {
   }
   for (std::size_t line = 0; line < schedule.pipelines.size(); ++line) {
     const auto& members = schedule.members[line];
-    if (members.empty() || collective.blocked[static_cast<std::size_t>(members.front())] > 0) continue;
-    network_.after(schedule.start_up(static_cast<int>(line), collective.payload),
-                   token({.event = Event::PipelineStarts, .run = run, .hop = static_cast<int>(line)}));
+    const std::vector<Seconds> start_up = schedule.start_up(static_cast<int>(line), collective.payload);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      collective.start_up[static_cast<std::size_t>(members[i])] = start_up[i];
+      if (collective.blocked[static_cast<std::size_t>(members[i])] == 0) start_later(run, members[i]);
+    }
   }
+}
+
+void Replay::start_later(int run, int hop) {
+  network_.after(active_[static_cast<std::size_t>(run)]->start_up[static_cast<std::size_t>(hop)],
+                 token({.event = Event::HopStarts, .run = run, .hop = hop}));
 }
 
 void Replay::start_hop(int run, int id) {
   ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
   const auto i = static_cast<std::size_t>(id);
   const RoutedHop& hop = collective.schedule->hops[i];
-  if (collective.blocked[i] > 0 || collective.sent[i] > 0) return;
   collective.sent[i] = hop.rounds;
   Pending arrives{.event = Event::MessageArrives, .run = run, .hop = id};
   if (hop.path < 0) return network_.after(Seconds{0.0}, token(arrives));
@@ -119,8 +126,7 @@ void Replay::hop_ended(int run, int id) {
       try_message(run, next);
       continue;
     }
-    const int line = schedule.hops[static_cast<std::size_t>(next)].pipeline;
-    network_.after(schedule.start_up(line, collective.payload), token({.event = Event::HopStarts, .run = run, .hop = next}));
+    start_later(run, next);
   }
   if (--collective.left == 0) close_collective(run);
 }

@@ -28,7 +28,7 @@ void Replay::become_ready(const Instance& instance, std::int32_t cause) {
   QueueState& state = queue_state(op.queue, instance);
   const int priority = queue.ordering == Ordering::Priority ? op.priority : 0;
   state.waiting.insert({priority, sequence_++, instance});
-  serve(op.queue, state, -1);
+  to_serve_.push_back({op.queue, &state, -1});
 }
 
 void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
@@ -54,7 +54,7 @@ void Replay::leave_queue(const Instance& instance) {
   QueueState& state = queue_state(op.queue, instance);
   --state.in_service;
   state.in_flight -= op.bytes;
-  if (!stopped_) serve(op.queue, state, static_cast<std::int32_t>(spans_.size()) - 1);
+  to_serve_.push_back({op.queue, &state, static_cast<std::int32_t>(spans_.size()) - 1});
 }
 
 void Replay::start(const Instance& instance, std::int32_t cause) {

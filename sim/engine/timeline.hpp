@@ -6,7 +6,7 @@
 
 namespace simsync {
 
-/// Writes every recorded iteration of `prediction`, which must be the replay of `plan` on `cluster` with
+/// Writes every whole iteration of `prediction`, which must be the replay of `plan` on `cluster` with
 /// ReplayOptions::record. Events are written one by one.
 ///
 /// One process per node, with a row for each GPU's compute and communication, the host's work and messages, and each

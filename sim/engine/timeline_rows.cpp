@@ -46,8 +46,12 @@ std::int64_t nanoseconds(Seconds t) { return std::llround(t.value() * 1e9); }
 
 TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction) : plan_(plan), prediction_(prediction) {
   add_iterations();
-  for (std::size_t id = 0; id < prediction.spans.size(); ++id) add_span(static_cast<std::int32_t>(id));
-  for (std::size_t id = 0; id < prediction.traffic.flows.size(); ++id) add_flow(static_cast<std::int32_t>(id));
+  // What had begun of the next iteration when the last one ended is left out.
+  const auto complete = [&](const auto& what) { return static_cast<std::size_t>(what.iteration) < prediction.iteration_end.size(); };
+  for (std::size_t id = 0; id < prediction.spans.size(); ++id)
+    if (complete(prediction.spans[id])) add_span(static_cast<std::int32_t>(id));
+  for (std::size_t id = 0; id < prediction.traffic.flows.size(); ++id)
+    if (complete(prediction.traffic.flows[id])) add_flow(static_cast<std::int32_t>(id));
   finish();
 }
 

@@ -82,17 +82,18 @@ Problem with_free_host_cpu(const Problem& problem) {
   return out;
 }
 
-std::vector<WhatIf> what_if(const Problem& problem) {
-  const auto step = [](const Problem& changed) {
+void what_if(const Problem& problem, const std::function<void(const WhatIf&)>& answer) {
+  const auto ask = [&](const char* what, Problem (*without)(const Problem&)) {
+    const Problem changed = without(problem);
     ReplayOptions options = changed.options;
     options.record = false;
-    return replay(changed.plan, changed.cluster, options).step;
+    answer({what, replay(changed.plan, changed.cluster, options).step});
   };
-  return {{"compute", step(with_free_compute(problem))},
-          {kLatency, step(with_free_latency(problem))},
-          {"bandwidth between nodes", step(with_free_network(problem))},
-          {"bandwidth inside nodes", step(with_free_node_links(problem))},
-          {"host CPUs", step(with_free_host_cpu(problem))}};
+  ask(kLatency, with_free_latency);
+  ask("bandwidth between nodes", with_free_network);
+  ask("bandwidth inside nodes", with_free_node_links);
+  ask("host CPUs", with_free_host_cpu);
+  ask("compute", with_free_compute);
 }
 
 }  // namespace simsync

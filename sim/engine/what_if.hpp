@@ -1,7 +1,7 @@
 // How the step would change if something cost nothing: the same strategy, compiled and replayed again.
 #pragma once
+#include <functional>
 #include <string>
-#include <vector>
 
 #include "sim/engine/predict.hpp"
 
@@ -30,7 +30,8 @@ struct WhatIf {
   Seconds step;      ///< if it were free
 };
 
-/// All of the above, replayed. Cost: one compilation and one replay each.
-std::vector<WhatIf> what_if(const Problem& problem);
+/// All of the above, replayed, each handed over when it is known. Cost: one compilation and one replay each; without
+/// compute many more flows are on their way at a time, so that one comes last and may take longest.
+void what_if(const Problem& problem, const std::function<void(const WhatIf&)>& answer);
 
 }  // namespace simsync

@@ -5,10 +5,12 @@
 //   algorithm             rounds of latency      bytes sent by the busiest rank      busiest NIC, each way
 //   ring                  2(P-1)                 2 S (P-1)/P                         2 S (P-1)/P
 //   double binary tree    2 depth + chunks - 1   up to 2 S                           up to 2 S
-//   halving-doubling      2 log2 P               2 S (P-1)/P                         2 g S (P-1)/P at most
+//   halving-doubling      2 log2 P               2 S (P-1)/P                         2 g S (N-1)/N
 //   hierarchical          2(g-1) + 2(N-1)        2 S (g-1)/g + 2 S (N-1)/(N g)       2 S (N-1)/N
-//   broadcast + reduce    2 (P-1) + chunks       S (root: sends S, receives S)       S
+//   broadcast + reduce    2 (P-1) + chunks - 1   2 S (the ends of the chain: S)      2 S
 //
+// Halving-doubling over P that is no power of two: the ranks beyond the largest one hand their S to a partner
+// before and get the result from it after, two more rounds of S each.
 // Ring reduce-scatter and all-gather are half a ring all-reduce. All-gather here means that every rank
 // contributes S bytes and receives the other P-1 contributions (sufficient factors).
 #pragma once
@@ -48,7 +50,10 @@ struct Hop {
 struct Pipeline {
   bool ring = false;    ///< messages go round, so every round pays the latency; else they flow through
   int fill_intra = 0;   ///< through-flow: hops inside nodes and ...
-  int fill_inter = 0;   ///< ... between nodes that a message passes one after another
+  int fill_inter = 0;   ///< ... between nodes that a message passes one after another; neither: a single round
+  /// Through-flow: time of the first message on its hops between nodes, in messages that have a link to themselves;
+  /// more than fill_inter where siblings of a tree share their parent's NIC.
+  double fill_shared = 0.0;
 };
 
 struct CollectiveSchedule {
@@ -62,8 +67,11 @@ struct CollectiveSchedule {
 CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                                int chunks, int only_node = -1);
 
-/// Messages per tree edge for a payload: pieces of about 512 KiB, at least 1 and at most 64.
-int tree_chunks(double bytes);
+/// Messages per hop that `algorithm` cuts a payload into; 1 unless messages flow through a tree or a chain, at most
+/// 512. Pieces are of 512 KiB; on a tree, whose two halves carry half of the payload each, they are halved as NCCL
+/// does while the pipeline is short for its depth: down to 128 KiB below 8 pieces per level, to 64 KiB below 4, to
+/// 32 KiB below 1.
+int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, double bytes);
 
 /// Closed form of the time without contention, every intra-node hop (alpha_intra, rate_intra) and every
 /// inter-node hop (alpha_inter, rate_inter) alike. Used to choose between algorithms and by MG-WFBP.

@@ -204,11 +204,12 @@ void write_ranks(Plan& plan, const Cluster& cluster, const Strategy& strategy) {
   plan.node_begin.push_back(plan.rank_count());
 }
 
-/// Whether one message per host leaves, rather than one per device.
-bool aggregates(const Strategy& strategy) {
+/// Whether messages of whole hosts, rather than of devices, are scheduled: a queue has to hold them all.
+bool schedules_hosts(const Strategy& strategy) {
   for (const auto& variable : strategy.variables)
     for (const Shard& shard : variable.shards)
-      if (const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer)) return ps->local_aggregation;
+      if (const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer))
+        if (ps->local_aggregation || ps->local_replication) return true;
   return false;
 }
 
@@ -237,7 +238,7 @@ void write_queues(detail::PlanWriter& writer) {
     writer.communication = add("communication", Scope::Job);
   }
   if (!scheduled) return;
-  const Scope sender = aggregates(writer.strategy) ? Scope::Node : Scope::Rank;
+  const Scope sender = schedules_hosts(writer.strategy) ? Scope::Node : Scope::Rank;
   if (!scheduling.pulls_only) writer.push = add("push", sender);
   writer.pull = add("pull", sender);
 }

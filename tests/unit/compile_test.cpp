@@ -1,0 +1,135 @@
+// What compile writes: which ops, for whom, after what.
+#include "sim/plan/compile.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+std::vector<const Op*> ops_of(const Plan& plan, Phase phase, OpKind kind) {
+  std::vector<const Op*> out;
+  for (const Op& op : plan.ops)
+    if (op.reason.phase == phase && op.kind == kind) out.push_back(&op);
+  return out;
+}
+
+bool waits_for(const Plan& plan, const Op& op, const std::string& label, Phase phase, int lag) {
+  return std::any_of(op.after.begin(), op.after.end(), [&](const After& after) {
+    const Op& before = plan.ops[static_cast<std::size_t>(after.op)];
+    const bool named = before.reason.label == label || std::any_of(before.parts.begin(), before.parts.end(), [&](const ComputePart& part) {
+      return "layer" + std::to_string(part.layer) == label && part.phase == phase;
+    });
+    return after.lag == lag && named && (before.reason.phase == phase || !before.parts.empty());
+  });
+}
+
+Plan compiled(const LabModel& lab, const Cluster& cluster, const Strategy& strategy) {
+  return compile(lab.model, lab.profile, cluster, strategy);
+}
+
+}  // namespace
+
+TEST_CASE("a gradient leaves after its layer's backward, or after all of it without overlap", "[plan][compile]") {
+  const LabModel lab{{.bytes = 400, .forward = 1, .backward = 1}, {.bytes = 800, .forward = 1, .backward = 1}};
+  const Cluster cluster = lab_cluster(2, 1);
+  Strategy strategy = all_reduced(lab.model, 2);
+  const Plan overlapped = compiled(lab, cluster, strategy);
+  const auto eager = ops_of(overlapped, Phase::Synchronize, OpKind::Collective);
+  REQUIRE(eager.size() == 2);
+  CHECK(eager[0]->bytes == 800.0);  // the last layer's gradient is ready first
+  CHECK(waits_for(overlapped, *eager[0], "layer1", Phase::Backward, 0));
+  CHECK(waits_for(overlapped, *eager[1], "layer0", Phase::Backward, 0));
+  strategy.graph.overlap = Overlap::None;
+  const Plan serial = compiled(lab, cluster, strategy);
+  for (const Op* op : ops_of(serial, Phase::Synchronize, OpKind::Collective)) CHECK(waits_for(serial, *op, "layer0", Phase::Backward, 0));
+}
+
+TEST_CASE("with local aggregation and a proxy one message per host goes each way", "[plan][compile]") {
+  // 2 nodes of 4 GPUs and a server: the push and the pull are ops of nodes; without both they are ops of ranks.
+  const LabModel lab{{.bytes = 400}};
+  const Cluster cluster = lab_cluster(2, 4, {}, 1);
+  PsSynchronizer ps;
+  ps.server = {2, -1};
+  ps.local_replication = true;
+  const Plan hosts = compiled(lab, cluster, lab_strategy(lab.model, 8, ps));
+  CHECK(ops_of(hosts, Phase::Push, OpKind::Transfer).at(0)->scope == Scope::Node);
+  CHECK(ops_of(hosts, Phase::Pull, OpKind::Transfer).at(0)->scope == Scope::Node);
+  CHECK(ops_of(hosts, Phase::Copy, OpKind::Transfer).size() == 2);
+  CHECK(hosts.servers == std::vector<Place>{{2, -1}});
+  const Plan devices = compiled(lab, cluster, on_server(lab.model, 8, {2, -1}));
+  CHECK(ops_of(devices, Phase::Push, OpKind::Transfer).at(0)->scope == Scope::Rank);
+  CHECK(ops_of(devices, Phase::Pull, OpKind::Transfer).at(0)->scope == Scope::Rank);
+  CHECK(ops_of(devices, Phase::Copy, OpKind::Transfer).empty());
+}
+
+TEST_CASE("scheduled queues hold whatever is sent", "[plan][compile]") {
+  // Pushes of devices beside pulls of hosts: both are queued per host, for a queue never serves half an op.
+  const LabModel lab{{.bytes = 400}};
+  const Cluster cluster = lab_cluster(2, 4, {}, 1);
+  for (const bool aggregate : {false, true}) {
+    for (const bool proxy : {false, true}) {
+      PsSynchronizer ps;
+      ps.server = {2, -1};
+      ps.local_aggregation = aggregate;
+      ps.local_replication = proxy;
+      Strategy strategy = lab_strategy(lab.model, 8, ps);
+      strategy.graph.scheduling.credit = Bytes{1};
+      const Plan plan = compiled(lab, cluster, strategy);
+      for (const Op& op : plan.ops) {
+        if (op.queue < 0) continue;
+        const Scope queue = plan.queues[static_cast<std::size_t>(op.queue)].scope;
+        CHECK(static_cast<int>(op.scope) <= static_cast<int>(queue));  // Rank < Node < Job
+      }
+    }
+  }
+}
+
+TEST_CASE("tensors are cut into partitions of the scheduler", "[plan][compile]") {
+  // 1000 B in pieces of at most 300 B: 4 pieces of 250 B.
+  const LabModel lab{{.bytes = 1000}};
+  const Cluster cluster = lab_cluster(2, 1, {}, 1);
+  Strategy strategy = on_server(lab.model, 2, {2, -1});
+  strategy.graph.scheduling.partition = Bytes{300};
+  const Plan served = compiled(lab, cluster, strategy);
+  const auto pushes = ops_of(served, Phase::Push, OpKind::Transfer);
+  REQUIRE(pushes.size() == 4);
+  for (const Op* push : pushes) CHECK(push->bytes == 250.0);
+  Strategy reduced = all_reduced(lab.model, 2);
+  reduced.graph.scheduling.partition = Bytes{300};
+  const Plan cut = compiled(lab, cluster, reduced);
+  CHECK(ops_of(cut, Phase::Synchronize, OpKind::Collective).size() == 4);
+}
+
+TEST_CASE("compute that nothing else looks at is one op", "[plan][compile]") {
+  // Three layers of which only the middle one has a gradient: forward 0-2 and backward 2-1 form one op of 1+1+1+2+2,
+  // backward 0 another one of 2, and the update a third.
+  const LabModel lab{{.forward = 1, .backward = 2}, {.bytes = 400, .forward = 1, .backward = 2}, {.forward = 1, .backward = 2}};
+  const Plan plan = compiled(lab, lab_cluster(2, 1), all_reduced(lab.model, 2));
+  std::vector<double> durations;
+  for (const Op& op : plan.ops)
+    if (op.kind == OpKind::Compute) durations.push_back(op.duration.value());
+  CHECK(durations == std::vector<double>{7.0, 2.0, 0.0});
+  CHECK(plan.ops.front().parts.size() == 5);
+}
+
+TEST_CASE("a plan's size does not depend on the number of workers", "[plan][compile]") {
+  const LabModel lab{{.bytes = 400, .backward = 1}, {.bytes = 400, .backward = 1}};
+  const auto ops = [&](int nodes) { return compiled(lab, lab_cluster(nodes, 1), all_reduced(lab.model, nodes)).ops.size(); };
+  CHECK(ops(2) == ops(512));
+}
+
+TEST_CASE("what cannot be planned is refused by name", "[plan][compile]") {
+  const LabModel lab{{.bytes = 400}};
+  const Cluster cluster = lab_cluster(2, 1);
+  Strategy stale = on_server(lab.model, 2, {0, -1});
+  std::get<PsSynchronizer>(stale.variables[0].shards[0].synchronizer).staleness = 3;
+  CHECK_THROWS_WITH(compiled(lab, cluster, stale), ContainsSubstring("layer0/weight") && ContainsSubstring("staleness"));
+  CHECK_THROWS_AS(compiled(lab, cluster, all_reduced(lab.model, 3)), PlanError);
+  CHECK_THROWS_AS(compiled(lab, cluster, on_server(lab.model, 2, {7, -1})), PlanError);
+}

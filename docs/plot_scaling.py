@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Draws docs/vgg16-g4dn.svg: predicted and measured throughput of VGG16 against workers.
 
-    simsync validate autodist-g4dn --csv cases.csv
-    python3 docs/plot_scaling.py cases.csv docs/vgg16-g4dn.csv docs/vgg16-g4dn.svg
+    simsync validate docs/vgg16-g4dn.yaml --csv docs/vgg16-g4dn.csv
+    python3 docs/plot_scaling.py docs/vgg16-g4dn.csv docs/vgg16-g4dn.svg
 
-Keeps the rows of VGG16 in the second file (give it as the first to draw again). Needs python3-matplotlib.
+Needs python3-matplotlib.
 """
 import csv
 import sys
@@ -14,8 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-MODEL = "vgg16"
-# The strategies shown, best at 32 workers first; parallax equals all-reduce here, as VGG16 has no sparse variable.
+# The strategies shown, in the order of the legend.
 STRATEGIES = {
     "horovod": "#0072b2",
     "all-reduce": "#009e73",
@@ -23,12 +22,6 @@ STRATEGIES = {
     "ps-load-balancing": "#d55e00",
     "ps": "#7f3c8d",
 }
-
-
-def rows_of(path):
-    with open(path, newline="", encoding="utf-8") as table:
-        reader = csv.DictReader(table)
-        return reader.fieldnames, [row for row in reader if row["model"] == MODEL]
 
 
 def throughput(row, column):
@@ -65,14 +58,10 @@ def draw(rows, path):
 
 
 def main():
-    if len(sys.argv) != 4:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    header, rows = rows_of(sys.argv[1])
-    with open(sys.argv[2], "w", newline="", encoding="utf-8") as table:
-        writer = csv.DictWriter(table, header, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    draw(rows, sys.argv[3])
+    with open(sys.argv[1], newline="", encoding="utf-8") as table:
+        draw(list(csv.DictReader(table)), sys.argv[2])
 
 
 if __name__ == "__main__":

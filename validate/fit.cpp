@@ -28,7 +28,7 @@ public:
     ++evaluations_;
     return residuals_(shares);
   }
-  /// Sum of the robust loss, as Ceres minimises it.
+  /// Sum of the robust loss, as Ceres minimizes it.
   double loss(const std::vector<double>& values) const {
     const ceres::HuberLoss huber(options_.robust_scale);
     double sum = 0.0;
@@ -135,7 +135,7 @@ std::vector<double> Problem::spread(const std::vector<double>& shares) {
 
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options) {
   SIMSYNC_ASSERT(parameters >= 1 && parameters <= 3);
-  // Huber's loss as a residual: its square is twice the loss, so plain least squares minimises it.
+  // Huber's loss as a residual: its square is twice the loss, so plain least squares minimizes it.
   Problem plain(parameters, residuals, options);
   const ResidualFunction robust = [&](const std::vector<double>& shares) {
     auto values = residuals(shares);

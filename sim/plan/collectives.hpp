@@ -32,7 +32,7 @@ struct GroupShape {
   [[nodiscard]] int node_of(int rank) const;
 };
 
-/// One neighbour relation of an algorithm. Its bytes travel in `rounds` equal messages.
+/// One neighbor relation of an algorithm. Its bytes travel in `rounds` equal messages.
 struct Hop {
   int from = 0;   ///< rank in the group
   int to = 0;

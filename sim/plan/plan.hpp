@@ -61,7 +61,7 @@ struct Reason {
   std::string label;          ///< `fc6/weight`, `bucket 3`, `conv1 ... conv4`
 };
 
-/// A stretch of a compute op that was written as an op of its own before neighbours were merged.
+/// A stretch of a compute op that was written as an op of its own before neighbors were merged.
 struct ComputePart {
   std::int32_t layer = -1;
   Phase phase = Phase::Forward;

@@ -63,7 +63,7 @@ void write_parameter_servers(PlanWriter& writer);
 void write_sufficient_factors(PlanWriter& writer);
 /// Optimizer steps on the workers, and what the next forward pass waits for.
 void write_updates(PlanWriter& writer);
-/// Merges neighbouring compute ops that nothing else looks at.
+/// Merges neighboring compute ops that nothing else looks at.
 void merge_compute(Plan& plan);
 
 }  // namespace simsync::detail

@@ -115,13 +115,14 @@ TEST_CASE("per-variable gates let the forward pass start before the last message
 }
 
 TEST_CASE("reading variables inside the next step", "[engine][gate]") {
-  // One worker, one server. Layers 0 and 1: 8 and 12 B at 1 B/s, forward and backward 4 s each.
+  // One worker, one server, a stream for every message, so that messages share the wire. Layers 0 and 1: 8 and 12 B at 1 B/s, forward and backward 4 s each.
   //   b1 0..4, b0 4..8. push 1 starts at 4 and has 8 B left at 8, when push 0 (8 B) joins: both end at 24.
   //   pulls from 24 on share the way back: pull 0 ends at 40, pull 1 has 4 B left: 44.
   //   TensorFlow: f0 40..44, f1 44..48: every 48 s. All: f0 44..48, f1 48..52: every 52 s.
   const LabModel lab{{8, 4, 4}, {12, 4, 4}};
   const Cluster cluster = lab_cluster(1, 1, kSlow, 1);
   Strategy strategy = on_server(lab.model, 1, {1, -1});
+  strategy.graph.streams_per_server = 2;
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(52.0, kGolden));
   strategy.graph.pull_at_step_start = true;
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(48.0, kGolden));

@@ -42,11 +42,14 @@ TEST_CASE("ByteScheduler's example takes 18 units with priorities and partitions
 
 TEST_CASE("credit decides how far pulls overlap pushes", "[engine][scheduler]") {
   // One tensor of 4 pieces, 1 s each. One in service: push i i..i+1, pull i i+1..i+2: 5 s. Two in service share the
-  // wire: pushes 0, 1 end at 2, pushes 2, 3 at 4; pulls 0, 1 2..4, 2, 3 4..6: 6 s. No limit: 4 s + 4 s.
+  // wire: pushes 0, 1 end at 2, pushes 2, 3 at 4; pulls 0, 1 2..4, 2, 3 4..6: 6 s. No limit: 4 s + 4 s. All of that
+  // with a stream for every message; a single stream serves one message at a time by itself: 5 s without any credit.
   const LabModel lab{{.bytes = 4 * kUnit}};
   const Cluster cluster = lab_cluster(1, 1, {.nic = kUnit}, 1);
   Strategy strategy = on_server(lab.model, 1, {1, -1});
   strategy.graph.scheduling.partition = Bytes{static_cast<std::int64_t>(kUnit)};
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(5.0, kExact));
+  strategy.graph.streams_per_server = 4;
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(8.0, kExact));
   strategy.graph.scheduling.credit = Bytes{1};
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(5.0, kExact));
@@ -66,6 +69,7 @@ TEST_CASE("strict credit lets a short message pass a long one", "[engine][schedu
   const LabModel lab{{.bytes = 2 * kUnit}, {.bytes = 4 * kUnit}, {.bytes = 4 * kUnit}};
   const Cluster cluster = lab_cluster(1, 1, {.nic = kUnit}, 1);
   Strategy strategy = on_server(lab.model, 1, {1, -1});
+  strategy.graph.streams_per_server = 3;
   strategy.graph.scheduling.credit = Bytes{static_cast<std::int64_t>(6 * kUnit)};
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(18.0, kExact));
   strategy.graph.scheduling.credit_is_strict = true;
@@ -80,6 +84,7 @@ TEST_CASE("priority order of pulls alone", "[engine][scheduler]") {
   const Cluster cluster = lab_cluster(1, 1, {.nic = kUnit}, 1);
   Strategy strategy = on_server(lab.model, 1, {1, -1});
   strategy.graph.gate = Gate::PerVariable;
+  strategy.graph.streams_per_server = 2;
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(16.0, kExact));
   strategy.graph.scheduling = {.ordering = Ordering::Priority, .credit = Bytes{1}, .pulls_only = true};
   for (auto& entry : strategy.variables) entry.priority = static_cast<int>(entry.variable);

@@ -15,7 +15,12 @@ constexpr std::size_t kWidest = 160;  ///< columns of a source line that are sho
 /// Length of the UTF-8 sequence at `at`, 0 when there is none (overlong forms are not told apart).
 std::size_t sequence_length(std::string_view text, std::size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
-  const std::size_t length = byte < 0x80 ? 1 : byte < 0xC2 ? 0 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : byte < 0xF5 ? 4 : 0;
+  const std::size_t length = byte < 0x80   ? 1
+                             : byte < 0xC2 ? 0
+                             : byte < 0xE0 ? 2
+                             : byte < 0xF0 ? 3
+                             : byte < 0xF5 ? 4
+                                           : 0;
   if (length == 0 || at + length > text.size()) return 0;
   for (std::size_t i = at + 1; i < at + length; ++i) {
     if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80U) return 0;
@@ -108,8 +113,12 @@ InputError::InputError(std::vector<Diagnostic> diagnostics)
 InputError::InputError(Diagnostic diagnostic) : InputError(std::vector<Diagnostic>{std::move(diagnostic)}) {}
 
 InputError::InputError(std::string message, std::string help)
-    : InputError(Diagnostic{
-          .origin = {}, .message = std::move(message), .key = {}, .source_line = {}, .note = {}, .help = std::move(help)}) {}
+    : InputError(Diagnostic{.origin = {},
+                            .message = std::move(message),
+                            .key = {},
+                            .source_line = {},
+                            .note = {},
+                            .help = std::move(help)}) {}
 
 std::string closest(std::string_view wrong, const std::vector<std::string>& known) {
   constexpr std::size_t kLongestWorthComparing = 200;

@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 std::string read_file(const std::string& path) {
   constexpr std::uintmax_t kLargest{64U << 20U};
   const auto refuse = [&](const std::string& why) {
-    throw InputError(Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
+    throw InputError(
+        Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
   };
   std::error_code error;
   if (!fs::exists(path, error)) refuse("no such file");
@@ -42,8 +43,12 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   const std::string target = special ? path : path + ".part";
   const auto refuse = [&](const std::string& why) {
     if (!special) fs::remove(target, error);
-    throw InputError(Diagnostic{
-        .origin = {path, 0, 0}, .message = "cannot be written: " + why, .key = {}, .source_line = {}, .note = {}, .help = {}});
+    throw InputError(Diagnostic{.origin = {path, 0, 0},
+                                .message = "cannot be written: " + why,
+                                .key = {},
+                                .source_line = {},
+                                .note = {},
+                                .help = {}});
   };
   if (fs::is_directory(path, error)) refuse("it is a folder");
   errno = 0;
@@ -85,10 +90,13 @@ std::string resolve_name(const std::string& name, const std::string& room, const
   if (name.find('/') != std::string::npos || fs::path(name).extension() == extension) return name;
   const std::string folder = data_folder(room);
   const auto known = list_files(folder, extension);
-  if (std::find(known.begin(), known.end(), name) != known.end()) return (fs::path(folder) / (name + extension)).string();
+  if (std::find(known.begin(), known.end(), name) != known.end())
+    return (fs::path(folder) / (name + extension)).string();
   std::string help = did_you_mean(name, known);
   const std::string several = what.ends_with('y') ? what.substr(0, what.size() - 1) + "ies" : what + "s";
-  if (help.empty()) help = fmt::format("'simsync list {}' shows the known names; a path must contain '/' or end in {}", several, extension);
+  if (help.empty())
+    help = fmt::format("'simsync list {}' shows the known names; a path must contain '/' or end in {}", several,
+                       extension);
   throw InputError(fmt::format("unknown {} '{}'", what, name), help);
 }
 

@@ -19,7 +19,10 @@ void BM_Compile(benchmark::State& state, const char* strategy) {
   state.counters["ops/s"] = benchmark::Counter(static_cast<double>(ops), benchmark::Counter::kIsRate);
 }
 BENCHMARK_CAPTURE(BM_Compile, ddp, "ddp")->ArgName("workers")->Arg(64)->Arg(1024)->Unit(benchmark::kMicrosecond);
-BENCHMARK_CAPTURE(BM_Compile, ps_load_balancing, "ps-load-balancing")->ArgName("workers")->Arg(64)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(BM_Compile, ps_load_balancing, "ps-load-balancing")
+    ->ArgName("workers")
+    ->Arg(64)
+    ->Unit(benchmark::kMicrosecond);
 
 void BM_LoadModel(benchmark::State& state, const char* model) {
   for (auto _ : state) benchmark::DoNotOptimize(find_model(model));

@@ -6,9 +6,13 @@
 
 namespace simsync::bench {
 
-inline PredictRequest request(const std::string& model, const std::string& cluster, const std::string& strategy, std::int64_t workers,
-                              std::vector<std::pair<std::string, std::string>> settings = {}) {
-  return {.model = model, .cluster = cluster, .strategy = strategy, .workers = static_cast<int>(workers), .batch = {},
+inline PredictRequest request(const std::string& model, const std::string& cluster, const std::string& strategy,
+                              std::int64_t workers, std::vector<std::pair<std::string, std::string>> settings = {}) {
+  return {.model = model,
+          .cluster = cluster,
+          .strategy = strategy,
+          .workers = static_cast<int>(workers),
+          .batch = {},
           .settings = std::move(settings)};
 }
 

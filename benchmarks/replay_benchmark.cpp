@@ -18,15 +18,24 @@ void replay_again(benchmark::State& state, const Problem& problem) {
 
 /// One ResNet-50 data-parallel step with DDP buckets on nodes of eight GPUs; one node is a straggler.
 void BM_ResNet50Ddp(benchmark::State& state, const char* fidelity) {
-  replay_again(state, prepare(bench::request("resnet50", "dgx-1", "ddp", state.range(0), {{"fidelity", fidelity}, {"straggler", "1.2"}})));
+  replay_again(state, prepare(bench::request("resnet50", "dgx-1", "ddp", state.range(0),
+                                             {{"fidelity", fidelity}, {"straggler", "1.2"}})));
 }
-BENCHMARK_CAPTURE(BM_ResNet50Ddp, auto, "auto")->ArgName("ranks")->RangeMultiplier(8)->Range(8, 16384)->Arg(16384)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(BM_ResNet50Ddp, fluid, "fluid")->ArgName("ranks")->RangeMultiplier(4)->Range(8, 512)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_ResNet50Ddp, auto, "auto") -> ArgName("ranks") -> RangeMultiplier(8) -> Range(8, 16384)
+    -> Arg(16384) -> Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_ResNet50Ddp, fluid, "fluid")
+    ->ArgName("ranks")
+    ->RangeMultiplier(4)
+    ->Range(8, 512)
+    ->Unit(benchmark::kMillisecond);
 
 /// One ring all-reduce of VGG16's gradients, every message a flow.
 void BM_RingSteps(benchmark::State& state) {
   replay_again(state, prepare(bench::request("vgg16", "titanx-40gbe", "bsp", state.range(0),
-                                             {{"fidelity", "steps"}, {"strategy.fusion", "single"}, {"strategy.algorithm", "ring"}, {"iterations", "2"}})));
+                                             {{"fidelity", "steps"},
+                                              {"strategy.fusion", "single"},
+                                              {"strategy.algorithm", "ring"},
+                                              {"iterations", "2"}})));
 }
 BENCHMARK(BM_RingSteps)->ArgName("ranks")->Arg(64)->Arg(256)->Unit(benchmark::kMillisecond)->Iterations(1);
 
@@ -39,7 +48,8 @@ BENCHMARK(BM_Vgg16PartitionedPs)->ArgName("workers")->Arg(16)->Arg(64)->Unit(ben
 void BM_Candidates(benchmark::State& state, const char* strategy) {
   const auto question = bench::request("resnet50", "g4dn.12xlarge", strategy, 64);
   for (auto _ : state) benchmark::DoNotOptimize(predict(question));
-  state.counters["candidates/s"] = benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  state.counters["candidates/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 BENCHMARK_CAPTURE(BM_Candidates, ddp, "ddp")->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Candidates, all_reduce, "all-reduce")->Unit(benchmark::kMillisecond);

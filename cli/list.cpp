@@ -17,13 +17,15 @@ namespace {
 void list_models() {
   for (const auto& name : known_models()) {
     const Model model = find_model(name);
-    std::cout << fmt::format("{:<18} {:>13} parameters in {:>4} variables, {:>9.3f} GFLOP forward per sample, batch {}\n", name,
-                             model.parameter_count(), model.variables().size(), model.forward_flops().value() * 1e-9, model.default_batch());
+    std::cout << fmt::format(
+        "{:<18} {:>13} parameters in {:>4} variables, {:>9.3f} GFLOP forward per sample, batch {}\n", name,
+        model.parameter_count(), model.variables().size(), model.forward_flops().value() * 1e-9, model.default_batch());
   }
 }
 
 void list_clusters() {
-  for (const auto& name : known_clusters()) std::cout << fmt::format("{:<22} {}\n", name, find_cluster(name).description);
+  for (const auto& name : known_clusters())
+    std::cout << fmt::format("{:<22} {}\n", name, find_cluster(name).description);
 }
 
 void list_strategies() {
@@ -53,14 +55,19 @@ void list_settings(const std::string& cluster) {
 }  // namespace
 
 void setup_list(CLI::App& app, Outcome&) {
-  auto* command = app.add_subcommand("list", "List models, clusters, strategies, builders, profiles, studies or settings that simsync knows");
+  auto* command = app.add_subcommand(
+      "list", "List models, clusters, strategies, builders, profiles, studies or settings that simsync knows");
   command->require_subcommand(1);
   command->add_subcommand("models", "The model zoo")->callback(list_models);
   command->add_subcommand("clusters", "Cluster presets")->callback(list_clusters);
   command->add_subcommand("strategies", "Builders and preset files")->callback(list_strategies);
   command->add_subcommand("builders", "Strategy builders and their options")->callback(list_strategies);
-  command->add_subcommand("profiles", "Measured layer times")->callback([] { list_names(list_files(data_folder("models/profiles"), ".yaml")); });
-  command->add_subcommand("studies", "Comparisons with published measurements")->callback([] { list_names(known_studies()); });
+  command->add_subcommand("profiles", "Measured layer times")->callback([] {
+    list_names(list_files(data_folder("models/profiles"), ".yaml"));
+  });
+  command->add_subcommand("studies", "Comparisons with published measurements")->callback([] {
+    list_names(known_studies());
+  });
   auto cluster = std::make_shared<std::string>("g4dn.12xlarge");
   auto* settings = command->add_subcommand("settings", "Keys of --set");
   settings->add_option("--cluster", *cluster, "Whose keys")->capture_default_str();

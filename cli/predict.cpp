@@ -1,3 +1,5 @@
+#include "sim/engine/predict.hpp"
+
 #include <fmt/format.h>
 
 #include <iostream>
@@ -10,7 +12,6 @@
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "sim/engine/explain.hpp"
-#include "sim/engine/predict.hpp"
 #include "sim/engine/timeline.hpp"
 
 namespace simsync {
@@ -26,14 +27,16 @@ struct PredictOptions {
 };
 
 void print_summary(const PredictedRow& row, const Prediction& prediction) {
-  std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy, row.workers, row.batch);
+  std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy,
+                           row.workers, row.batch);
   std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
   std::cout << fmt::format("  compute      {}\n", format_seconds(row.compute));
   std::cout << fmt::format("  exposed comm {}\n", format_seconds(row.exposed_comm));
   std::cout << fmt::format("  efficiency   {:.1f} % of linear scaling\n", 100.0 * row.scaling_efficiency);
   std::cout << fmt::format("  layer times  {}: {}\n", row.profile, row.provenance);
-  std::cout << fmt::format("  fidelity     {} ({} of {} ranks simulated, {} flows, {} iterations)\n", name_of(row.fidelity),
-                           prediction.simulated_ranks, row.workers, prediction.flows, prediction.steps.size());
+  std::cout << fmt::format("  fidelity     {} ({} of {} ranks simulated, {} flows, {} iterations)\n",
+                           name_of(row.fidelity), prediction.simulated_ranks, row.workers, prediction.flows,
+                           prediction.steps.size());
 }
 
 /// The path first: the replays of what_if take some five times as long as the prediction did.
@@ -47,15 +50,19 @@ void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
   request.settings = parse_settings(options.settings);
-  if (options.timeline == "-") throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
+  if (options.timeline == "-")
+    throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
   Problem problem = prepare(request);
   problem.options.record = options.explain || !options.timeline.empty();
   const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
   const PredictedRow row = row_of(request, problem, prediction);
-  if (!prediction.steady && prediction.steps.size() > 1) std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size() << " iterations\n";
+  if (!prediction.steady && prediction.steps.size() > 1)
+    std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size()
+              << " iterations\n";
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
   if (!options.timeline.empty())
-    write_file(options.timeline, [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, prediction); });
+    write_file(options.timeline,
+               [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, prediction); });
   // Standard output carries data only: beside a table, the explanation is a message.
   const bool table_out = options.csv == "-";
   if (table_out) std::cout << table << std::flush;
@@ -70,14 +77,25 @@ void setup_predict(CLI::App& app, Outcome&) {
   auto options = std::make_shared<PredictOptions>();
   auto* command = app.add_subcommand("predict", "Predict the step time of one model, cluster and strategy");
   command->add_option("--model", options->request.model, "Model: a name ('simsync list models') or a path")->required();
-  command->add_option("--cluster", options->request.cluster, "Cluster: a name ('simsync list clusters') or a path")->required();
-  command->add_option("--strategy", options->request.strategy, "Strategy: a builder or preset ('simsync list strategies') or a path")->required();
-  command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")->capture_default_str()->check(whole_number(1, 1'000'000));
-  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")->check(whole_number(1, 100'000'000));
-  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")->check(key_and_value());
-  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")->check(file_name());
-  command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")->check(file_name());
-  command->add_flag("--explain", options->explain, "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
+  command->add_option("--cluster", options->request.cluster, "Cluster: a name ('simsync list clusters') or a path")
+      ->required();
+  command
+      ->add_option("--strategy", options->request.strategy,
+                   "Strategy: a builder or preset ('simsync list strategies') or a path")
+      ->required();
+  command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")
+      ->capture_default_str()
+      ->check(whole_number(1, 1'000'000));
+  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")
+      ->check(whole_number(1, 100'000'000));
+  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
+      ->check(key_and_value());
+  command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")
+      ->check(file_name());
+  command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")
+      ->check(file_name());
+  command->add_flag("--explain", options->explain,
+                    "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
   command->callback([options] { run_predict(*options); });
 }
 

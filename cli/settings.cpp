@@ -24,7 +24,9 @@ CLI::Validator key_and_value() {
 }
 
 CLI::Validator file_name() {
-  const auto check = [](std::string& text) { return text.empty() ? std::string{"expected a file name or '-'"} : std::string{}; };
+  const auto check = [](std::string& text) {
+    return text.empty() ? std::string{"expected a file name or '-'"} : std::string{};
+  };
   return CLI::Validator(check, "file");
 }
 

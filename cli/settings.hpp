@@ -1,7 +1,6 @@
 // `--set key=value` as typed.
 #pragma once
 #include <CLI/CLI.hpp>
-
 #include <string>
 #include <utility>
 #include <vector>

@@ -16,7 +16,7 @@ inline constexpr std::int64_t kMaxParameters = std::int64_t{1} << 44;
 // A file of a few lines may repeat a block; these keep its expansion below some seconds.
 inline constexpr std::size_t kMaxLayers = 20'000;
 inline constexpr std::size_t kMaxStatements = 60'000;  ///< read while blocks are expanded
-inline constexpr int kMaxNesting = 16;                  ///< of blocks and branches in one another
+inline constexpr int kMaxNesting = 16;                 ///< of blocks and branches in one another
 inline constexpr std::size_t kMaxAxes = 8;
 
 /// Product of the axes; nullopt when it is above kMaxElements or an axis is below 1.

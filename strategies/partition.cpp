@@ -10,7 +10,8 @@ namespace simsync {
 
 void expect_few_shards(std::int64_t shards) {
   if (shards > kMostShards)
-    throw PlanError(fmt::format("variables would be cut into {} shards or more: expected at most {}", shards, kMostShards));
+    throw PlanError(
+        fmt::format("variables would be cut into {} shards or more: expected at most {}", shards, kMostShards));
 }
 
 void expect_few_slices(const Model& model, std::int64_t slice) {

@@ -120,7 +120,8 @@ private:
     std::int64_t sum = 0;
     for (const Shard& shard : entry.shards) sum += shard.elements;
     if (!entry.shards.empty() && sum != variable.elements())
-      shards.fail(fmt::format("the shards have {} elements, variable '{}' has {}", sum, variable.name, variable.elements()));
+      shards.fail(
+          fmt::format("the shards have {} elements, variable '{}' has {}", sum, variable.name, variable.elements()));
   }
 
   const BuildRequest& request_;

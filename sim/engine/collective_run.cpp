@@ -21,7 +21,8 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorith
   // Channels are streams of the network; inside a node a collective is one stream.
   out.cap = static_cast<double>(inter ? std::max(1, costs.channels) : 1) * path.stream_cap;
   double nominal = out.cap.value();
-  for (const LinkId link : path.links) nominal = std::min(nominal, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
+  for (const LinkId link : path.links)
+    nominal = std::min(nominal, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
   out.nominal = BytesPerSecond{nominal};
   if (!path.links.empty()) out.path = context.path_of(path.links, out.cap);
   out.links = path.links;
@@ -37,7 +38,8 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorith
 
 }  // namespace
 
-RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks, int node) {
+RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
+                     int chunks, int node) {
   GroupShape group = group_shape(context.plan);
   int first_rank = 0;
   if (node >= 0) {
@@ -74,8 +76,10 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
   out.members.resize(out.pipelines.size());
   for (std::size_t id = 0; id < out.hops.size(); ++id) {
     out.members[static_cast<std::size_t>(out.hops[id].pipeline)].push_back(static_cast<int>(id));
-    for (const int need : out.hops[id].needs) out.hops[static_cast<std::size_t>(need)].unblocks.push_back(static_cast<int>(id));
-    for (const int before : out.hops[id].after) out.hops[static_cast<std::size_t>(before)].unblocks_after.push_back(static_cast<int>(id));
+    for (const int need : out.hops[id].needs)
+      out.hops[static_cast<std::size_t>(need)].unblocks.push_back(static_cast<int>(id));
+    for (const int before : out.hops[id].after)
+      out.hops[static_cast<std::size_t>(before)].unblocks_after.push_back(static_cast<int>(id));
   }
   return out;
 }
@@ -102,14 +106,15 @@ double RoutedSchedule::ring_start_up(const std::vector<int>& ring, double payloa
   for (int i = 1; i < rounds; ++i) before.push_back(std::max(before.back(), sum += gain(slowest - i)));
   double best = before.back();
   sum = 0.0;
-  for (int i = 1; i < rounds; ++i) best = std::max(best, (sum += gain(slowest + i)) + before[static_cast<std::size_t>(rounds - 1 - i)]);
+  for (int i = 1; i < rounds; ++i)
+    best = std::max(best, (sum += gain(slowest + i)) + before[static_cast<std::size_t>(rounds - 1 - i)]);
   return gain(slowest) + best;
 }
 
 double RoutedSchedule::through_start_up(int pipeline, double payload) const {
   // The first message passes its hops one after another; each later one follows when the busiest link has served
   // one message of every hop that crosses it. The flows account for all messages, the first one included.
-  double alpha[2] = {0.0, 0.0};    // summed over hops inside and between nodes
+  double alpha[2] = {0.0, 0.0};  // summed over hops inside and between nodes
   double message[2] = {0.0, 0.0};
   double count[2] = {0.0, 0.0};
   double period = 0.0;
@@ -135,7 +140,8 @@ std::vector<Seconds> RoutedSchedule::start_up(int pipeline, double payload) cons
   std::vector<Seconds> out;
   if (ids.empty()) return out;
   if (line.ring) return std::vector(ids.size(), Seconds{ring_start_up(ids, payload)});
-  if (line.fill_intra + line.fill_inter > 0) return std::vector(ids.size(), Seconds{through_start_up(pipeline, payload)});
+  if (line.fill_intra + line.fill_inter > 0)
+    return std::vector(ids.size(), Seconds{through_start_up(pipeline, payload)});
   for (const int id : ids) out.push_back(hops[static_cast<std::size_t>(id)].alpha);  // a single round
   return out;
 }

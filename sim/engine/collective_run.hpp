@@ -14,19 +14,19 @@ namespace simsync::detail {
 /// One hop over simulated links. Amounts are per byte of payload.
 struct RoutedHop {
   std::vector<LinkId> links;
-  int path = -1;            ///< FlowNetwork path; -1: both ends share a memory
-  Seconds alpha;            ///< latency and fixed costs of one message
-  double half = 0.0;        ///< bytes by which every message is dearer (LinkClass::half_size)
-  BytesPerSecond cap;       ///< all streams together
-  BytesPerSecond nominal;   ///< rate without contention
-  double bytes = 0.0;       ///< over all rounds
+  int path = -1;           ///< FlowNetwork path; -1: both ends share a memory
+  Seconds alpha;           ///< latency and fixed costs of one message
+  double half = 0.0;       ///< bytes by which every message is dearer (LinkClass::half_size)
+  BytesPerSecond cap;      ///< all streams together
+  BytesPerSecond nominal;  ///< rate without contention
+  double bytes = 0.0;      ///< over all rounds
   int rounds = 1;
   int pipeline = 0;
   int lag = 0;
   std::vector<int> needs;
   std::vector<int> after;
-  std::vector<int> unblocks;       ///< hops that need this one
-  std::vector<int> unblocks_after; ///< hops whose stage waits for this one
+  std::vector<int> unblocks;        ///< hops that need this one
+  std::vector<int> unblocks_after;  ///< hops whose stage waits for this one
   bool inter = false;
 };
 
@@ -60,6 +60,7 @@ struct RouteContext {
 };
 
 /// The group is the job, or node number `node` of the plan when that is not -1.
-RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm, int chunks, int node);
+RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
+                     int chunks, int node);
 
 }  // namespace simsync::detail

@@ -22,10 +22,18 @@ public:
     out_.clear();
     title_ = title_of(plan_, op);
     switch (op.kind) {
-      case OpKind::Compute: cut_compute(op, span); break;
-      case OpKind::HostWork: cut_host(op, span); break;
-      case OpKind::Transfer: cut_transfer(span); break;
-      case OpKind::Collective: cut_collective(op, span); break;
+      case OpKind::Compute:
+        cut_compute(op, span);
+        break;
+      case OpKind::HostWork:
+        cut_host(op, span);
+        break;
+      case OpKind::Transfer:
+        cut_transfer(span);
+        break;
+      case OpKind::Collective:
+        cut_collective(op, span);
+        break;
     }
     return std::move(out_);
   }
@@ -58,7 +66,8 @@ private:
   void cut_host(const Op& op, const Span& span) {
     const bool timer = op.reason.phase == Phase::Start;
     const bool server = op.from.kind == End::Kind::Fixed;
-    const Place place = server ? op.from.place : Place{prediction_.nodes[static_cast<std::size_t>(node_cell(op, span.cell))], -1};
+    const Place place =
+        server ? op.from.place : Place{prediction_.nodes[static_cast<std::size_t>(node_cell(op, span.cell))], -1};
     const char* resource = "host CPU";
     if (server) resource = place.gpu < 0 ? "server CPU" : "server GPU";
     add(span.start.value(), span.end.value(), timer ? "wait of the framework" : resource, name_of(place));
@@ -69,7 +78,8 @@ private:
     if (op.scope == Scope::Node) return cell;
     if (op.scope == Scope::Job) return 0;
     const int node = prediction_.ranks[static_cast<std::size_t>(cell)].node;
-    return static_cast<int>(std::find(prediction_.nodes.begin(), prediction_.nodes.end(), node) - prediction_.nodes.begin());
+    return static_cast<int>(std::find(prediction_.nodes.begin(), prediction_.nodes.end(), node) -
+                            prediction_.nodes.begin());
   }
 
   void cut_transfer(const Span& span) {
@@ -177,10 +187,12 @@ std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& c
   return out;
 }
 
-std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction, int iteration) {
+std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction,
+                                     int iteration) {
   const auto& spans = prediction.spans;
   if (iteration < 0) iteration = static_cast<int>(prediction.iteration_end.size()) - 1;
-  const double from = iteration > 0 ? prediction.iteration_end.at(static_cast<std::size_t>(iteration) - 1).value() : 0.0;
+  const double from =
+      iteration > 0 ? prediction.iteration_end.at(static_cast<std::size_t>(iteration) - 1).value() : 0.0;
   auto at = static_cast<std::int32_t>(spans.size()) - 1;  // spans are in order of completion
   while (at >= 0 && spans[static_cast<std::size_t>(at)].iteration != iteration) --at;
   SIMSYNC_ASSERT(at >= 0);
@@ -195,7 +207,8 @@ std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, c
     if (span.start.value() <= from) break;
     // A device that works off its own queue is not shared with anyone.
     const bool own = plan.ops[static_cast<std::size_t>(span.op)].kind == OpKind::Compute;
-    queued = span.start > span.ready && !own ? std::min(queued, span.ready.value()) : std::numeric_limits<double>::infinity();
+    queued = span.start > span.ready && !own ? std::min(queued, span.ready.value())
+                                             : std::numeric_limits<double>::infinity();
     at = span.cause;
   }
   std::reverse(path.begin(), path.end());

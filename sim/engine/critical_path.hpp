@@ -26,7 +26,8 @@ struct PathPiece {
 /// It is found backwards: from the op that ended last to the op whose end let it start (Span::cause), and so on.
 /// Inside a transfer, set-up and latency come first, then the flow. Inside a collective, the pipelines that ended one
 /// after another, each by its hop that was busy longest; what no hop accounts for is start-up and rounds.
-std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction, int iteration = -1);
+std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction,
+                                     int iteration = -1);
 
 /// The pieces of each of these spans (indices into Prediction::spans), whatever is critical.
 std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& cluster, const Prediction& prediction,

@@ -21,18 +21,18 @@ const char* name_of(Fidelity fidelity);
 
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
-  int max_iterations = 12;     ///< 1: the first iteration, from a cold start, without a look at the next
-  double convergence = 1e-3;   ///< consecutive steps differ by less: steady state
-  bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
+  int max_iterations = 12;    ///< 1: the first iteration, from a cold start, without a look at the next
+  double convergence = 1e-3;  ///< consecutive steps differ by less: steady state
+  bool record = false;        ///< keep the spans of every op, for the timeline and the explanation
 };
 
 /// One instance of an op in one iteration.
 struct Span {
   OpId op = 0;
-  int cell = 0;        ///< among the cells that were simulated
+  int cell = 0;  ///< among the cells that were simulated
   int iteration = 0;
-  Seconds ready;       ///< predecessors complete
-  Seconds start;       ///< resource free
+  Seconds ready;  ///< predecessors complete
+  Seconds start;  ///< resource free
   Seconds end;
   /// Index of the span that ended at `start` and so let this one begin: its last predecessor or, when this one had to
   /// wait for a resource (`start` is after `ready`), the one that left the resource. -1: none.
@@ -41,16 +41,16 @@ struct Span {
 
 /// Bytes on their way: a transfer, or a hop of a collective (one message of it in `steps`).
 struct FlowSpan {
-  OpId op = 0;          ///< with `cell` and `iteration`: whose bytes
+  OpId op = 0;  ///< with `cell` and `iteration`: whose bytes
   int cell = 0;
   int iteration = 0;
-  int hop = -1;         ///< of a collective; -1: a transfer
-  int pipeline = -1;    ///< of the collective's schedule, to which the hop belongs
-  int path = 0;         ///< index into Traffic::paths
+  int hop = -1;       ///< of a collective; -1: a transfer
+  int pipeline = -1;  ///< of the collective's schedule, to which the hop belongs
+  int path = 0;       ///< index into Traffic::paths
   Seconds start;
   Seconds end;
-  double bytes = 0.0;           ///< as the network sees them
-  double message_bytes = 0.0;   ///< those of them that stand for the fixed cost of messages (LinkClass::half_size)
+  double bytes = 0.0;          ///< as the network sees them
+  double message_bytes = 0.0;  ///< those of them that stand for the fixed cost of messages (LinkClass::half_size)
 };
 
 /// A way that flows take.
@@ -74,10 +74,10 @@ struct LinkUse {
 };
 
 struct Prediction {
-  Seconds step;                 ///< steady state
-  std::vector<Seconds> steps;   ///< of each simulated iteration, the first from a cold start
-  bool steady = false;          ///< consecutive steps agree within `convergence`
-  Seconds compute;              ///< slowest device: its compute ops without any waiting
+  Seconds step;                         ///< steady state
+  std::vector<Seconds> steps;           ///< of each simulated iteration, the first from a cold start
+  bool steady = false;                  ///< consecutive steps agree within `convergence`
+  Seconds compute;                      ///< slowest device: its compute ops without any waiting
   Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
   int simulated_ranks = 0;
   std::int64_t flows = 0;
@@ -88,7 +88,7 @@ struct Prediction {
   std::vector<int> stands_for;  ///< simulated nodes: how many nodes each represents, itself included
   std::vector<Seconds> iteration_end;
   Traffic traffic;
-  std::vector<LinkUse> links;   ///< those that carried anything, busiest first
+  std::vector<LinkUse> links;  ///< those that carried anything, busiest first
 };
 
 /// Replays iterations of `plan` on `cluster` until the step is steady. Both are only read; neither is kept.

@@ -59,12 +59,15 @@ std::vector<LinkLoad> loads(const Prediction& prediction, double begin, double e
     load.mean_utilization /= load.count;
     out.push_back(load);
   }
-  std::stable_sort(out.begin(), out.end(), [](const LinkLoad& a, const LinkLoad& b) { return a.utilization > b.utilization; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const LinkLoad& a, const LinkLoad& b) { return a.utilization > b.utilization; });
   return out;
 }
 
 std::vector<CollectiveShare> collectives_of(const Problem& problem, const Prediction& prediction, int iteration) {
-  const auto op_of = [&](std::size_t id) -> const Op& { return problem.plan.ops[static_cast<std::size_t>(prediction.spans[id].op)]; };
+  const auto op_of = [&](std::size_t id) -> const Op& {
+    return problem.plan.ops[static_cast<std::size_t>(prediction.spans[id].op)];
+  };
   std::vector<std::size_t> spans;
   for (std::size_t id = 0; id < prediction.spans.size(); ++id) {
     const Span& span = prediction.spans[id];
@@ -75,8 +78,12 @@ std::vector<CollectiveShare> collectives_of(const Problem& problem, const Predic
   for (std::size_t i = 0; i < spans.size(); ++i) {
     const Span& span = prediction.spans[spans[i]];
     const Op& op = op_of(spans[i]);
-    CollectiveShare share{.what = title_of(problem.plan, op), .algorithm = name_of(op.algorithm), .bytes = op.bytes,
-                          .time = span.end - span.start, .limit = {}, .limit_time = {}};
+    CollectiveShare share{.what = title_of(problem.plan, op),
+                          .algorithm = name_of(op.algorithm),
+                          .bytes = op.bytes,
+                          .time = span.end - span.start,
+                          .limit = {},
+                          .limit_time = {}};
     const auto parts = sum_up(pieces[i], false);
     if (!parts.empty()) {
       share.limit = parts.front().resource;
@@ -84,17 +91,25 @@ std::vector<CollectiveShare> collectives_of(const Problem& problem, const Predic
     }
     out.push_back(std::move(share));
   }
-  std::stable_sort(out.begin(), out.end(), [](const CollectiveShare& a, const CollectiveShare& b) { return a.time > b.time; });
+  std::stable_sort(out.begin(), out.end(),
+                   [](const CollectiveShare& a, const CollectiveShare& b) { return a.time > b.time; });
   return out;
 }
 
-std::string percent(double part, double whole) { return fmt::format("{:.1f} %", whole > 0.0 ? 100.0 * part / whole : 0.0); }
+std::string percent(double part, double whole) {
+  return fmt::format("{:.1f} %", whole > 0.0 ? 100.0 * part / whole : 0.0);
+}
 
 void print_share(std::string& out, const PathShare& share, Seconds step) {
-  const bool says_it = share.what.empty() || share.resource.starts_with("compute ");  // `backward fc6: compute backward`
-  const std::string name = share.what.empty() ? share.resource : says_it ? share.what : share.what + ": " + share.resource;
-  out += fmt::format("  {:<64} {:>10} {:>8}", name, format_seconds(share.time), percent(share.time.value(), step.value()));
-  if (share.shared.value() > 0.005 * step.value()) out += fmt::format("   {} of it shared with others", format_seconds(share.shared));
+  const bool says_it =
+      share.what.empty() || share.resource.starts_with("compute ");  // `backward fc6: compute backward`
+  const std::string name = share.what.empty() ? share.resource
+                           : says_it          ? share.what
+                                              : share.what + ": " + share.resource;
+  out +=
+      fmt::format("  {:<64} {:>10} {:>8}", name, format_seconds(share.time), percent(share.time.value(), step.value()));
+  if (share.shared.value() > 0.005 * step.value())
+    out += fmt::format("   {} of it shared with others", format_seconds(share.shared));
   out += "\n";
 }
 
@@ -115,8 +130,11 @@ void print_links(std::string& out, const Explanation& e) {
   out += "Busiest links in the step:\n";
   for (std::size_t i = 0; i < std::min(kLinksShown, e.links.size()); ++i) {
     const LinkLoad& load = e.links[i];
-    out += fmt::format("  {:<36} {:>12} {:>8} busy", load.busiest, format_bytes(load.bytes), percent(load.utilization, 1.0));
-    if (load.count > 1) out += fmt::format("   ({} links '{}', {} on average)", load.count, load.role, percent(load.mean_utilization, 1.0));
+    out += fmt::format("  {:<36} {:>12} {:>8} busy", load.busiest, format_bytes(load.bytes),
+                       percent(load.utilization, 1.0));
+    if (load.count > 1)
+      out +=
+          fmt::format("   ({} links '{}', {} on average)", load.count, load.role, percent(load.mean_utilization, 1.0));
     out += "\n";
   }
 }
@@ -126,8 +144,9 @@ void print_collectives(std::string& out, const Explanation& e) {
   out += fmt::format("Collectives of the step: {}, the longest:\n", e.collectives.size());
   for (std::size_t i = 0; i < std::min(kCollectivesShown, e.collectives.size()); ++i) {
     const CollectiveShare& share = e.collectives[i];
-    out += fmt::format("  {:<36} {:>12} {:>10} by {}, {} of it {}\n", share.what, format_bytes(share.bytes), format_seconds(share.time),
-                       share.algorithm, percent(share.limit_time.value(), share.time.value()), share.limit);
+    out += fmt::format("  {:<36} {:>12} {:>10} by {}, {} of it {}\n", share.what, format_bytes(share.bytes),
+                       format_seconds(share.time), share.algorithm,
+                       percent(share.limit_time.value(), share.time.value()), share.limit);
   }
 }
 
@@ -138,7 +157,8 @@ Explanation explain(const Problem& problem, const Prediction& recorded) {
   Explanation out;
   out.iteration = static_cast<int>(recorded.iteration_end.size()) - 1;
   const double end = recorded.iteration_end.back().value();
-  const double begin = out.iteration > 0 ? recorded.iteration_end[static_cast<std::size_t>(out.iteration) - 1].value() : 0.0;
+  const double begin =
+      out.iteration > 0 ? recorded.iteration_end[static_cast<std::size_t>(out.iteration) - 1].value() : 0.0;
   out.step = Seconds{end - begin};
   out.steady = recorded.steady;
   out.path = critical_path(problem.plan, problem.cluster, recorded);
@@ -159,8 +179,8 @@ std::string to_text(const Explanation& explanation) {
 
 std::string to_text(const WhatIf& answer, Seconds predicted) {
   const double saved = (predicted - answer.step).value();
-  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step), percent(std::abs(saved), predicted.value()),
-                     saved >= 0.0 ? "less" : "more");
+  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step),
+                     percent(std::abs(saved), predicted.value()), saved >= 0.0 ? "less" : "more");
 }
 
 }  // namespace simsync

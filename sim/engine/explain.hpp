@@ -13,7 +13,7 @@ struct PathShare {
   std::string resource;
   std::string what;  ///< empty where all ops are taken together
   Seconds time;
-  Seconds shared;    ///< see PathPiece
+  Seconds shared;  ///< see PathPiece
 };
 
 /// Links that do the same for different nodes: all `nic-out`.
@@ -31,9 +31,9 @@ struct CollectiveShare {
   std::string what;
   std::string algorithm;
   double bytes = 0.0;
-  Seconds time;          ///< launch to end
-  std::string limit;     ///< the resource that takes the largest part of it
-  Seconds limit_time;    ///< that part
+  Seconds time;        ///< launch to end
+  std::string limit;   ///< the resource that takes the largest part of it
+  Seconds limit_time;  ///< that part
 };
 
 struct Explanation {

@@ -23,7 +23,11 @@ std::string role_of(const std::string& link) {
   return slash == std::string::npos ? link : link.substr(slash + 1);
 }
 
-FlowLimits::FlowLimits(const Prediction& prediction) : traffic_(prediction.traffic), by_link_(traffic_.links.size()), by_path_(traffic_.paths.size()), by_owner_(traffic_.flows.size()) {
+FlowLimits::FlowLimits(const Prediction& prediction)
+    : traffic_(prediction.traffic),
+      by_link_(traffic_.links.size()),
+      by_path_(traffic_.paths.size()),
+      by_owner_(traffic_.flows.size()) {
   for (std::size_t id = 0; id < traffic_.flows.size(); ++id) {
     by_path_[static_cast<std::size_t>(traffic_.flows[id].path)].push_back(static_cast<std::int32_t>(id));
     for (const int link : way_of(traffic_.flows[id]).links)
@@ -66,7 +70,8 @@ FlowLimit FlowLimits::limit_of(const FlowSpan& flow) const {
     busiest = link;
   }
   const double cap = way.cap.value();
-  const bool capped = std::isfinite(cap) && bytes_of(by_path_[static_cast<std::size_t>(flow.path)], begin, end) / cap > most;
+  const bool capped =
+      std::isfinite(cap) && bytes_of(by_path_[static_cast<std::size_t>(flow.path)], begin, end) / cap > most;
   const std::string& where = traffic_.links[static_cast<std::size_t>(capped ? narrowest : busiest)].name;
   const Seconds shared{std::max(0.0, end - begin - flow.bytes / std::min(cap, rate(narrowest)))};
   return {(capped ? "stream cap on " : "link ") + role_of(where), where, shared};
@@ -74,9 +79,10 @@ FlowLimit FlowLimits::limit_of(const FlowSpan& flow) const {
 
 std::vector<const FlowSpan*> FlowLimits::flows_of(const Span& span) const {
   const auto key = owner(span);
-  const auto first = std::lower_bound(by_owner_.begin(), by_owner_.end(), key, [&](std::int32_t id, const auto& wanted) {
-    return owner(traffic_.flows[static_cast<std::size_t>(id)]) < wanted;
-  });
+  const auto first =
+      std::lower_bound(by_owner_.begin(), by_owner_.end(), key, [&](std::int32_t id, const auto& wanted) {
+        return owner(traffic_.flows[static_cast<std::size_t>(id)]) < wanted;
+      });
   std::vector<const FlowSpan*> out;
   for (auto at = first; at != by_owner_.end() && owner(traffic_.flows[static_cast<std::size_t>(*at)]) == key; ++at)
     out.push_back(&traffic_.flows[static_cast<std::size_t>(*at)]);

@@ -30,7 +30,9 @@ public:
   [[nodiscard]] std::vector<const FlowSpan*> flows_of(const Span& span) const;
 
 private:
-  [[nodiscard]] const FlowPath& way_of(const FlowSpan& flow) const { return traffic_.paths[static_cast<std::size_t>(flow.path)]; }
+  [[nodiscard]] const FlowPath& way_of(const FlowSpan& flow) const {
+    return traffic_.paths[static_cast<std::size_t>(flow.path)];
+  }
   [[nodiscard]] double bytes_of(const std::vector<std::int32_t>& flows, double begin, double end) const;
 
   const Traffic& traffic_;

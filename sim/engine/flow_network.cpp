@@ -276,8 +276,12 @@ void FlowNetwork::run(Handler handler) {
   state_->ended.clear();
 }
 
-Seconds FlowNetwork::now() const { return Seconds{s4u::Engine::get_clock() - state_->origin}; }
+Seconds FlowNetwork::now() const {
+  return Seconds{s4u::Engine::get_clock() - state_->origin};
+}
 
-std::int64_t FlowNetwork::flows_started() const { return state_->started; }
+std::int64_t FlowNetwork::flows_started() const {
+  return state_->started;
+}
 
 }  // namespace simsync

@@ -17,8 +17,9 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
   const int size = plan.node_begin[1] - plan.node_begin[0];
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const NodeGroup& group = cluster.group_of(plan.nodes[i]);
-    const bool same_network = group.nic_link == first.nic_link && group.nics == first.nics && group.nic_slowdown == first.nic_slowdown &&
-                              group.gpu_direct == first.gpu_direct && group.fabric == first.fabric;
+    const bool same_network = group.nic_link == first.nic_link && group.nics == first.nics &&
+                              group.nic_slowdown == first.nic_slowdown && group.gpu_direct == first.gpu_direct &&
+                              group.fabric == first.fabric;
     if (!same_network) return "nodes differ in their links";
     if (plan.node_begin[i + 1] - plan.node_begin[i] != size) return "nodes differ in their number of ranks";
   }
@@ -26,7 +27,8 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
     if (op.kind == OpKind::Collective && op.algorithm == CollectiveAlgorithm::HalvingDoubling &&
         (plan.rank_count() & (plan.rank_count() - 1)) != 0)
       return "halving-doubling over a number of ranks that is no power of two makes ranks differ";
-    if (op.kind == OpKind::Collective && op.algorithm == CollectiveAlgorithm::BroadcastReduce) return "the ends of a chain differ from its middle";
+    if (op.kind == OpKind::Collective && op.algorithm == CollectiveAlgorithm::BroadcastReduce)
+      return "the ends of a chain differ from its middle";
   }
   return {};
 }

@@ -35,13 +35,15 @@ const std::vector<std::pair<std::string, Fidelity>>& fidelity_names() {
   return kNames;
 }
 
-[[noreturn]] void wrong_value(const std::string& key, const std::string& value, const std::string& expected, const std::string& help = {}) {
+[[noreturn]] void wrong_value(const std::string& key, const std::string& value, const std::string& expected,
+                              const std::string& help = {}) {
   throw InputError(fmt::format("--set {}={}: expected {}", key, value, expected), help);
 }
 
 std::int64_t whole_number(const std::string& key, const std::string& value, std::int64_t low, std::int64_t high) {
   const auto parsed = parse_integer(value);
-  if (!parsed || *parsed < low || *parsed > high) wrong_value(key, value, fmt::format("a whole number from {} to {}", low, high));
+  if (!parsed || *parsed < low || *parsed > high)
+    wrong_value(key, value, fmt::format("a whole number from {} to {}", low, high));
   return *parsed;
 }
 
@@ -51,7 +53,8 @@ std::vector<int> read_placement(const std::string& value) {
   while (at <= value.size()) {
     const std::size_t comma = std::min(value.find(',', at), value.size());
     const auto count = parse_integer(value.substr(at, comma - at));
-    if (!count || *count < 1 || *count > kMaxGpusPerNode) wrong_value("placement", value, "GPUs per node, such as 2,3,4,4");
+    if (!count || *count < 1 || *count > kMaxGpusPerNode)
+      wrong_value("placement", value, "GPUs per node, such as 2,3,4,4");
     gpus.push_back(static_cast<int>(*count));
     at = comma + 1;
   }
@@ -72,7 +75,8 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
   constexpr std::string_view kStrategy = "strategy.";
   if (key == "step_time") {
     s.step_time = parse_seconds(value);
-    if (!s.step_time || s.step_time->value() <= 0.0) wrong_value(key, value, "a time above 0 with its unit, such as 250ms");
+    if (!s.step_time || s.step_time->value() <= 0.0)
+      wrong_value(key, value, "a time above 0 with its unit, such as 250ms");
   } else if (key == "precision") {
     const auto& known = known_precisions();
     if (std::find(known.begin(), known.end(), value) == known.end())
@@ -101,7 +105,8 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
 }
 
 const std::vector<std::string>& own_keys() {
-  static const std::vector<std::string> kKeys{"step_time", "precision", "profile", "seed", "iterations", "fidelity", "placement", "straggler"};
+  static const std::vector<std::string> kKeys{"step_time",  "precision", "profile",   "seed",
+                                              "iterations", "fidelity",  "placement", "straggler"};
   return kKeys;
 }
 
@@ -133,7 +138,8 @@ void place(Cluster& cluster, const std::vector<int>& gpus_per_node) {
   std::vector<NodeGroup> groups;
   for (std::size_t i = 0; i < gpus_per_node.size(); ++i) {
     if (gpus_per_node[i] > pattern.gpus)
-      throw PlanError(fmt::format("placement asks for {} GPUs on a node, a node of '{}' has {}", gpus_per_node[i], cluster.name, pattern.gpus));
+      throw PlanError(fmt::format("placement asks for {} GPUs on a node, a node of '{}' has {}", gpus_per_node[i],
+                                  cluster.name, pattern.gpus));
     if (!groups.empty() && groups.back().gpus == gpus_per_node[i]) {
       ++groups.back().count;
       continue;
@@ -196,7 +202,8 @@ Cluster make_cluster(const PredictRequest& request, Cluster cluster, const Setti
     place(cluster, settings.placement);
     const int placed = std::accumulate(settings.placement.begin(), settings.placement.end(), 0);
     if (request.workers != placed)
-      throw InputError(fmt::format("--set placement={} places {} workers, --workers says {}", fmt::join(settings.placement, ","), placed, request.workers));
+      throw InputError(fmt::format("--set placement={} places {} workers, --workers says {}",
+                                   fmt::join(settings.placement, ","), placed, request.workers));
   }
   cluster = grown_to(std::move(cluster), workers);
   if (settings.straggler) slow_one(cluster, *settings.straggler);
@@ -216,16 +223,29 @@ Problem prepare(const PredictRequest& request) {
   const Settings settings = read_settings(request, preset);
   Cluster cluster = make_cluster(request, std::move(preset), settings, request.workers);
   const std::int64_t batch = request.batch.value_or(model.default_batch());
-  Strategy strategy = find_strategy(request.strategy, {.model = model, .cluster = cluster, .workers = request.workers, .batch = batch,
-                                                       .options = settings.strategy, .seed = settings.seed});
+  Strategy strategy = find_strategy(request.strategy, {.model = model,
+                                                       .cluster = cluster,
+                                                       .workers = request.workers,
+                                                       .batch = batch,
+                                                       .options = settings.strategy,
+                                                       .seed = settings.seed});
   const Place first = cluster.workers(request.workers).front();
   const std::string& device = cluster.group_of(first.node).device;
   const std::string precision = settings.precision.value_or(cluster.precision);
-  Profile profile = make_profile(model, {.device = device, .precision = precision, .batch = batch,
+  Profile profile = make_profile(model, {.device = device,
+                                         .precision = precision,
+                                         .batch = batch,
                                          .roofline = roofline_of(cluster.devices.at(device), precision),
-                                         .step_time = settings.step_time, .profile = settings.profile});
+                                         .step_time = settings.step_time,
+                                         .profile = settings.profile});
   Plan plan = compile(model, profile, cluster, strategy);
-  return {std::move(model), std::move(cluster), std::move(strategy), std::move(profile), std::move(plan), settings.options, {}};
+  return {std::move(model),
+          std::move(cluster),
+          std::move(strategy),
+          std::move(profile),
+          std::move(plan),
+          settings.options,
+          {}};
 }
 
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {
@@ -256,17 +276,40 @@ PredictedRow predict(const PredictRequest& request) {
 }
 
 const std::vector<std::string>& row_header() {
-  static const std::vector<std::string> kHeader{
-      "model", "cluster", "strategy", "mode", "workers", "batch_per_worker", "step_time_s", "throughput_samples_per_s", "compute_s",
-      "exposed_comm_s", "scaling_efficiency", "step_time_low_s", "step_time_high_s", "fidelity", "profile"};
+  static const std::vector<std::string> kHeader{"model",
+                                                "cluster",
+                                                "strategy",
+                                                "mode",
+                                                "workers",
+                                                "batch_per_worker",
+                                                "step_time_s",
+                                                "throughput_samples_per_s",
+                                                "compute_s",
+                                                "exposed_comm_s",
+                                                "scaling_efficiency",
+                                                "step_time_low_s",
+                                                "step_time_high_s",
+                                                "fidelity",
+                                                "profile"};
   return kHeader;
 }
 
 std::vector<std::string> row_cells(const PredictedRow& row) {
-  return {row.model, row.cluster, row.strategy, row.mode, std::to_string(row.workers), std::to_string(row.batch),
-          format_number(row.step_time.value()), format_number(row.throughput()), format_number(row.compute.value()),
-          format_number(row.exposed_comm.value()), format_number(row.scaling_efficiency), format_number(row.step_low.value()),
-          format_number(row.step_high.value()), name_of(row.fidelity), row.profile};
+  return {row.model,
+          row.cluster,
+          row.strategy,
+          row.mode,
+          std::to_string(row.workers),
+          std::to_string(row.batch),
+          format_number(row.step_time.value()),
+          format_number(row.throughput()),
+          format_number(row.compute.value()),
+          format_number(row.exposed_comm.value()),
+          format_number(row.scaling_efficiency),
+          format_number(row.step_low.value()),
+          format_number(row.step_high.value()),
+          name_of(row.fidelity),
+          row.profile};
 }
 
 }  // namespace simsync

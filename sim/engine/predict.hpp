@@ -32,18 +32,18 @@ struct PredictedRow {
   std::string model;
   std::string cluster;
   std::string strategy;
-  std::string mode;            ///< `sync`
+  std::string mode;  ///< `sync`
   int workers = 1;
-  std::int64_t batch = 1;      ///< per worker
-  Seconds step_time;           ///< steady state
-  Seconds compute;             ///< slowest worker's forward + backward + update without any communication
-  Seconds exposed_comm;        ///< step_time - compute
+  std::int64_t batch = 1;           ///< per worker
+  Seconds step_time;                ///< steady state
+  Seconds compute;                  ///< slowest worker's forward + backward + update without any communication
+  Seconds exposed_comm;             ///< step_time - compute
   double scaling_efficiency = 1.0;  ///< single-device step over step_time
-  Seconds step_low;            ///< equal to step_time until a calibration gives its covariance
+  Seconds step_low;                 ///< equal to step_time until a calibration gives its covariance
   Seconds step_high;
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
-  std::string profile;         ///< name_of(ProfileSource)
-  std::string provenance;      ///< where the profile's numbers come from
+  std::string profile;                 ///< name_of(ProfileSource)
+  std::string provenance;              ///< where the profile's numbers come from
   [[nodiscard]] double throughput() const { return static_cast<double>(batch) * workers / step_time.value(); }
 };
 

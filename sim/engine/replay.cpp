@@ -10,10 +10,14 @@ namespace simsync {
 
 const char* name_of(Fidelity fidelity) {
   switch (fidelity) {
-    case Fidelity::Auto: return "auto";
-    case Fidelity::Steps: return "steps";
-    case Fidelity::Fluid: return "fluid";
-    case Fidelity::Folded: return "folded";
+    case Fidelity::Auto:
+      return "auto";
+    case Fidelity::Steps:
+      return "steps";
+    case Fidelity::Fluid:
+      return "fluid";
+    case Fidelity::Folded:
+      return "folded";
   }
   return "?";
 }
@@ -67,14 +71,18 @@ void Replay::index_cells() {
   for (std::size_t r = 0; r < ranks_.size(); ++r)
     devices_[r].slowdown = cluster_.group_of(plan_.ranks[static_cast<std::size_t>(ranks_[r])].node).compute_slowdown;
   queues_.resize(plan_.queues.size());
-  for (std::size_t q = 0; q < plan_.queues.size(); ++q) queues_[q].resize(static_cast<std::size_t>(cells(plan_.queues[q].scope)));
+  for (std::size_t q = 0; q < plan_.queues.size(); ++q)
+    queues_[q].resize(static_cast<std::size_t>(cells(plan_.queues[q].scope)));
 }
 
 int Replay::cells(Scope scope) const {
   switch (scope) {
-    case Scope::Rank: return static_cast<int>(ranks_.size());
-    case Scope::Node: return static_cast<int>(node_begin_.size()) - 1;
-    case Scope::Job: return 1;
+    case Scope::Rank:
+      return static_cast<int>(ranks_.size());
+    case Scope::Node:
+      return static_cast<int>(node_begin_.size()) - 1;
+    case Scope::Job:
+      return 1;
   }
   return 0;
 }
@@ -126,7 +134,8 @@ Replay::Iteration& Replay::iteration(int k) {
 void Replay::release_roots() {
   for (std::size_t id = 0; id < plan_.ops.size(); ++id)
     for (int cell = 0; cell < cells(plan_.ops[id].scope); ++cell)
-      if (waits_now_[number(static_cast<OpId>(id), cell)] == 0) ready_.push_back({{static_cast<OpId>(id), cell, 0}, -1});
+      if (waits_now_[number(static_cast<OpId>(id), cell)] == 0)
+        ready_.push_back({{static_cast<OpId>(id), cell, 0}, -1});
 }
 
 void Replay::complete(const Instance& instance) {
@@ -150,7 +159,10 @@ void Replay::finish_iteration(int k) {
   iterations_[static_cast<std::size_t>(k)]->pending = {};
   if (k + 1 >= options_.max_iterations) stopped_ = true;
   if (k < 1) return;
-  const auto step = [&](int i) { return iteration_end_[static_cast<std::size_t>(i)].value() - (i > 0 ? iteration_end_[static_cast<std::size_t>(i) - 1].value() : 0.0); };
+  const auto step = [&](int i) {
+    return iteration_end_[static_cast<std::size_t>(i)].value() -
+           (i > 0 ? iteration_end_[static_cast<std::size_t>(i) - 1].value() : 0.0);
+  };
   const double change = std::abs(step(k) - step(k - 1));
   if (change <= options_.convergence * std::max(step(k), 1e-12)) {
     steady_ = true;
@@ -198,17 +210,30 @@ void Replay::handle(FlowNetwork::Token token) {
       complete(p.instance);
       break;
     }
-    case Event::WorkEnds: complete(p.instance); break;
+    case Event::WorkEnds:
+      complete(p.instance);
+      break;
     case Event::FlowEnds:
       leave_connection(p.instance);
       complete(p.instance);
       break;
-    case Event::SetupEnds: enter_connection(p.instance); break;
-    case Event::CollectiveSetupEnds: open_collective(p.run); break;
-    case Event::HopStarts: start_hop(p.run, p.hop); break;
-    case Event::MessageSent: message_sent(p.run, p.hop); break;
-    case Event::MessageArrives: message_arrived(p.run, p.hop); break;
-    case Event::Idle: break;
+    case Event::SetupEnds:
+      enter_connection(p.instance);
+      break;
+    case Event::CollectiveSetupEnds:
+      open_collective(p.run);
+      break;
+    case Event::HopStarts:
+      start_hop(p.run, p.hop);
+      break;
+    case Event::MessageSent:
+      message_sent(p.run, p.hop);
+      break;
+    case Event::MessageArrives:
+      message_arrived(p.run, p.hop);
+      break;
+    case Event::Idle:
+      break;
   }
   drain();
 }
@@ -255,20 +280,24 @@ void Replay::record_into(Prediction& out) {
   for (const int cell : folding_.cells) out.nodes.push_back(plan_.nodes[static_cast<std::size_t>(cell)]);
   out.stands_for = folding_.stands_for;
   out.iteration_end = iteration_end_;
-  for (std::size_t id = 0; id < link_rate_.size(); ++id) out.traffic.links.push_back({link_name_[id], BytesPerSecond{link_rate_[id]}});
+  for (std::size_t id = 0; id < link_rate_.size(); ++id)
+    out.traffic.links.push_back({link_name_[id], BytesPerSecond{link_rate_[id]}});
   out.traffic.paths = flow_paths_;
   out.traffic.flows = std::move(flows_);
   std::vector<double> bytes(link_rate_.size(), 0.0);
   for (const FlowSpan& flow : out.traffic.flows)
-    for (const int link : flow_paths_[static_cast<std::size_t>(flow.path)].links) bytes[static_cast<std::size_t>(link)] += flow.bytes;
+    for (const int link : flow_paths_[static_cast<std::size_t>(flow.path)].links)
+      bytes[static_cast<std::size_t>(link)] += flow.bytes;
   const double elapsed = std::max(network_.now().value(), 1e-12);
   for (std::size_t id = 0; id < bytes.size(); ++id)
     if (bytes[id] > 0.0) out.links.push_back({link_name_[id], bytes[id], bytes[id] / link_rate_[id] / elapsed});
-  std::stable_sort(out.links.begin(), out.links.end(), [](const LinkUse& a, const LinkUse& b) { return a.utilization > b.utilization; });
+  std::stable_sort(out.links.begin(), out.links.end(),
+                   [](const LinkUse& a, const LinkUse& b) { return a.utilization > b.utilization; });
 }
 
 void Replay::note_ready(const Instance& instance, std::int32_t cause) {
-  if (options_.record) noted_[{number(instance.op, instance.cell), instance.iteration}] = {network_.now().value(), 0.0, cause};
+  if (options_.record)
+    noted_[{number(instance.op, instance.cell), instance.iteration}] = {network_.now().value(), 0.0, cause};
 }
 
 void Replay::note_start(const Instance& instance, std::int32_t cause) {
@@ -282,7 +311,8 @@ std::int32_t Replay::note_end(const Instance& instance) {
   if (!options_.record) return -1;
   const auto found = noted_.find({number(instance.op, instance.cell), instance.iteration});
   SIMSYNC_ASSERT(found != noted_.end());
-  spans_.push_back({instance.op, instance.cell, instance.iteration, Seconds{found->second.ready}, Seconds{found->second.start}, network_.now(), found->second.cause});
+  spans_.push_back({instance.op, instance.cell, instance.iteration, Seconds{found->second.ready},
+                    Seconds{found->second.start}, network_.now(), found->second.cause});
   noted_.erase(found);
   return static_cast<std::int32_t>(spans_.size()) - 1;
 }
@@ -299,8 +329,14 @@ std::int32_t Replay::note_hop(int run, int id, int rounds) {
   const RoutedHop& hop = collective.schedule->hops[static_cast<std::size_t>(id)];
   const Instance& whose = collective.instance;
   const double extra = rounds * hop.half;
-  return note_flow({.op = whose.op, .cell = whose.cell, .iteration = whose.iteration, .hop = id, .pipeline = hop.pipeline, .path = hop.path,
-                    .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra, .message_bytes = extra});
+  return note_flow({.op = whose.op,
+                    .cell = whose.cell,
+                    .iteration = whose.iteration,
+                    .hop = id,
+                    .pipeline = hop.pipeline,
+                    .path = hop.path,
+                    .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra,
+                    .message_bytes = extra});
 }
 
 }  // namespace detail

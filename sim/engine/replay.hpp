@@ -30,14 +30,24 @@ public:
 
 private:
   // What a token of the FlowNetwork stands for.
-  enum class Event : std::uint8_t { Idle, ComputeEnds, WorkEnds, SetupEnds, FlowEnds, CollectiveSetupEnds, HopStarts, MessageSent, MessageArrives };
+  enum class Event : std::uint8_t {
+    Idle,
+    ComputeEnds,
+    WorkEnds,
+    SetupEnds,
+    FlowEnds,
+    CollectiveSetupEnds,
+    HopStarts,
+    MessageSent,
+    MessageArrives
+  };
   struct Pending {
     Event event = Event::Idle;
     Instance instance;
-    int run = -1;              ///< active collective
-    int hop = -1;              ///< of that collective
-    std::uint32_t epoch = 0;   ///< ComputeEnds: stale when the device's epoch has moved on
-    std::int32_t flow = -1;    ///< recorded flow that ends with it
+    int run = -1;             ///< active collective
+    int hop = -1;             ///< of that collective
+    std::uint32_t epoch = 0;  ///< ComputeEnds: stale when the device's epoch has moved on
+    std::int32_t flow = -1;   ///< recorded flow that ends with it
   };
 
   struct Device {
@@ -53,7 +63,9 @@ private:
     int priority;
     std::int64_t sequence;
     Instance instance;
-    auto operator<=>(const Waiting& other) const { return std::tie(priority, sequence) <=> std::tie(other.priority, other.sequence); }
+    auto operator<=>(const Waiting& other) const {
+      return std::tie(priority, sequence) <=> std::tie(other.priority, other.sequence);
+    }
   };
   struct QueueState {
     int in_service = 0;
@@ -67,7 +79,7 @@ private:
   };
 
   struct Way {
-    int path = -1;   ///< -1: nothing to cross
+    int path = -1;  ///< -1: nothing to cross
     Seconds delay;
     double extra_bytes = 0.0;
     BytesPerSecond cap{};
@@ -85,8 +97,8 @@ private:
     Instance instance;
     const RoutedSchedule* schedule = nullptr;
     double payload = 0.0;
-    int left = 0;                       ///< hops not ended
-    std::vector<std::int32_t> sent;     ///< messages by hop (steps), or started (fluid)
+    int left = 0;                    ///< hops not ended
+    std::vector<std::int32_t> sent;  ///< messages by hop (steps), or started (fluid)
     std::vector<std::int32_t> arrived;
     std::vector<Seconds> start_up;      ///< by hop (fluid)
     std::vector<std::int32_t> blocked;  ///< stages left before a hop may start
@@ -98,7 +110,9 @@ private:
   void index_ops();
   [[nodiscard]] int cells(Scope scope) const;
   [[nodiscard]] std::pair<int, int> related(Scope from, int cell, Scope to) const;
-  [[nodiscard]] std::size_t number(OpId op, int cell) const { return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(cell); }
+  [[nodiscard]] std::size_t number(OpId op, int cell) const {
+    return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(cell);
+  }
   [[nodiscard]] const Op& op_of(const Instance& i) const { return plan_.ops[static_cast<std::size_t>(i.op)]; }
   Iteration& iteration(int k);
   void release_roots();
@@ -156,20 +170,20 @@ private:
   Topology topology_;
   FlowNetwork& network_;
 
-  std::vector<int> ranks_;            ///< simulated ranks, ascending
-  std::vector<int> node_begin_;       ///< simulated node -> its first simulated rank; one more entry
-  std::vector<int> node_of_;          ///< simulated rank -> simulated node
-  std::vector<std::size_t> first_;    ///< op -> number of its first instance
+  std::vector<int> ranks_;          ///< simulated ranks, ascending
+  std::vector<int> node_begin_;     ///< simulated node -> its first simulated rank; one more entry
+  std::vector<int> node_of_;        ///< simulated rank -> simulated node
+  std::vector<std::size_t> first_;  ///< op -> number of its first instance
   std::size_t instances_ = 0;
-  std::vector<std::vector<After>> releases_;      ///< op -> ops that wait for it (After::op is the waiting op)
-  std::vector<std::int32_t> waits_now_;           ///< instance -> predecessors of the same iteration
-  std::vector<std::int32_t> waits_before_;        ///< instance -> predecessors of the iteration before
+  std::vector<std::vector<After>> releases_;  ///< op -> ops that wait for it (After::op is the waiting op)
+  std::vector<std::int32_t> waits_now_;       ///< instance -> predecessors of the same iteration
+  std::vector<std::int32_t> waits_before_;    ///< instance -> predecessors of the iteration before
 
   std::vector<std::unique_ptr<Iteration>> iterations_;
   std::vector<Seconds> iteration_end_;
   bool stopped_ = false;
   bool steady_ = false;
-  std::deque<std::pair<Instance, std::int32_t>> ready_;   ///< with the span that released it
+  std::deque<std::pair<Instance, std::int32_t>> ready_;  ///< with the span that released it
   bool draining_ = false;
   /// Queues to look at once everything that is ready by now waits in them: then priority decides, not the order in
   /// which one event released its successors.
@@ -185,10 +199,10 @@ private:
   std::vector<Device> devices_;
   std::vector<std::vector<QueueState>> queues_;
   std::int64_t sequence_ = 0;
-  std::vector<std::unique_ptr<Way>> ways_;                ///< by instance
+  std::vector<std::unique_ptr<Way>> ways_;                    ///< by instance
   std::map<std::pair<std::vector<int>, double>, int> paths_;  ///< by links and cap
-  std::vector<FlowPath> flow_paths_;                      ///< by path
-  std::map<std::pair<int, int>, Connection> connections_;  ///< by (from node, to node)
+  std::vector<FlowPath> flow_paths_;                          ///< by path
+  std::map<std::pair<int, int>, Connection> connections_;     ///< by (from node, to node)
   std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int, int>, std::unique_ptr<RoutedSchedule>> schedules_;
   std::vector<std::unique_ptr<ActiveCollective>> active_;
   std::vector<int> free_active_;
@@ -198,7 +212,7 @@ private:
     double start = 0.0;
     std::int32_t cause = -1;
   };
-  std::map<std::pair<std::size_t, int>, Noted> noted_;    ///< instance and iteration -> times so far
+  std::map<std::pair<std::size_t, int>, Noted> noted_;  ///< instance and iteration -> times so far
   std::vector<Span> spans_;
   std::vector<FlowSpan> flows_;
   std::vector<double> link_rate_;

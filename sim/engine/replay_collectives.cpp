@@ -12,7 +12,9 @@ const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
   const int chunks = pipeline_chunks(op.algorithm, group_shape(plan_), op.bytes);
   auto& slot = schedules_[{op.primitive, op.algorithm, chunks, node}];
   if (slot) return *slot;
-  const RouteContext context{plan_, cluster_, topology_, folding_, [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return path_along(links, cap); }};
+  const RouteContext context{
+      plan_, cluster_, topology_, folding_,
+      [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks, node));
   return *slot;
 }
@@ -36,7 +38,8 @@ void Replay::start_collective(const Instance& instance) {
   collective.busy.assign(schedule.hops.size(), 0);
   collective.start_up.resize(schedule.hops.size());
   collective.blocked.resize(schedule.hops.size());
-  for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop) collective.blocked[hop] = static_cast<std::int32_t>(schedule.hops[hop].after.size());
+  for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop)
+    collective.blocked[hop] = static_cast<std::int32_t>(schedule.hops[hop].after.size());
   occupy_devices(instance, +1);
   network_.after(op.duration, token({.event = Event::CollectiveSetupEnds, .instance = instance, .run = run}));
 }

@@ -61,10 +61,15 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
   note_start(instance, cause);
   const Op& op = op_of(instance);
   switch (op.kind) {
-    case OpKind::Compute: return start_compute(instance);
-    case OpKind::Transfer: return start_transfer(instance);
-    case OpKind::Collective: return start_collective(instance);
-    case OpKind::HostWork: network_.after(op.duration, token({.event = Event::WorkEnds, .instance = instance})); return;
+    case OpKind::Compute:
+      return start_compute(instance);
+    case OpKind::Transfer:
+      return start_transfer(instance);
+    case OpKind::Collective:
+      return start_collective(instance);
+    case OpKind::HostWork:
+      network_.after(op.duration, token({.event = Event::WorkEnds, .instance = instance}));
+      return;
   }
 }
 
@@ -79,7 +84,8 @@ void Replay::start_compute(const Instance& instance) {
 void Replay::arm_compute(Device& device, const Instance& instance) {
   const double speed = device.collectives > 0 ? 1.0 - cluster_.collective.interference : 1.0;
   ++device.epoch;
-  network_.after(Seconds{device.remaining / speed}, token({.event = Event::ComputeEnds, .instance = instance, .epoch = device.epoch}));
+  network_.after(Seconds{device.remaining / speed},
+                 token({.event = Event::ComputeEnds, .instance = instance, .epoch = device.epoch}));
 }
 
 void Replay::collective_on_device(int rank, int change) {
@@ -142,8 +148,12 @@ void Replay::leave_connection(const Instance& instance) {
 void Replay::start_bytes(const Instance& instance) {
   const Way& way = way_of(instance);
   const double bytes = op_of(instance).bytes + way.extra_bytes;
-  const std::int32_t flow = note_flow({.op = instance.op, .cell = instance.cell, .iteration = instance.iteration,
-                                       .path = way.path, .bytes = bytes, .message_bytes = way.extra_bytes});
+  const std::int32_t flow = note_flow({.op = instance.op,
+                                       .cell = instance.cell,
+                                       .iteration = instance.iteration,
+                                       .path = way.path,
+                                       .bytes = bytes,
+                                       .message_bytes = way.extra_bytes});
   network_.start_flow(way.path, bytes, token({.event = Event::FlowEnds, .instance = instance, .flow = flow}));
 }
 

@@ -37,8 +37,13 @@ public:
 
 private:
   Json about() const {
-    Json out{{"model", plan_.model}, {"cluster", cluster_.name}, {"strategy", plan_.strategy}, {"workers", plan_.rank_count()},
-             {"step_time_s", prediction_.step.value()}, {"steady", prediction_.steady}, {"fidelity", name_of(prediction_.fidelity)},
+    Json out{{"model", plan_.model},
+             {"cluster", cluster_.name},
+             {"strategy", plan_.strategy},
+             {"workers", plan_.rank_count()},
+             {"step_time_s", prediction_.step.value()},
+             {"steady", prediction_.steady},
+             {"fidelity", name_of(prediction_.fidelity)},
              {"simulated_ranks", prediction_.simulated_ranks}};
     Json stands_for = Json::object();
     for (std::size_t i = 0; i < prediction_.nodes.size(); ++i)
@@ -78,14 +83,22 @@ private:
 
   void write_event(const TimelineEvent& event) {
     const auto& thread = rows_.threads()[static_cast<std::size_t>(event.thread)];
-    Json json{{"ph", "X"}, {"pid", thread.process}, {"tid", thread.number},
+    Json json{{"ph", "X"},
+              {"pid", thread.process},
+              {"tid", thread.number},
               {"ts", static_cast<double>(event.begin) / kNanosecondsPerMicrosecond},
               {"dur", static_cast<double>(event.end - event.begin) / kNanosecondsPerMicrosecond}};
     switch (event.kind) {
-      case TimelineEvent::Kind::Iteration: describe_iteration(json, event.index); break;
+      case TimelineEvent::Kind::Iteration:
+        describe_iteration(json, event.index);
+        break;
       case TimelineEvent::Kind::Op:
-      case TimelineEvent::Kind::Part: describe_op(json, event); break;
-      case TimelineEvent::Kind::Flow: describe_flow(json, event); break;
+      case TimelineEvent::Kind::Part:
+        describe_op(json, event);
+        break;
+      case TimelineEvent::Kind::Flow:
+        describe_flow(json, event);
+        break;
       case TimelineEvent::Kind::More:
         json["name"] = std::to_string(event.count) + " more";
         json["cat"] = "more";
@@ -121,7 +134,8 @@ private:
     const Op& op = plan_.ops[static_cast<std::size_t>(cause.op)];
     std::string out = title_of(plan_, op);
     if (op.scope == Scope::Rank) out += " on " + name_of(prediction_.ranks[static_cast<std::size_t>(cause.cell)]);
-    if (op.scope == Scope::Node) out += " on node" + std::to_string(prediction_.nodes[static_cast<std::size_t>(cause.cell)]);
+    if (op.scope == Scope::Node)
+      out += " on node" + std::to_string(prediction_.nodes[static_cast<std::size_t>(cause.cell)]);
     if (cause.iteration != span.iteration) out += ", iteration " + std::to_string(cause.iteration);
     return out;
   }
@@ -135,7 +149,8 @@ private:
     Json args{{"iteration", flow.iteration}, {"bytes", event.bytes}};
     add_layer(args, op.reason.layer);
     if (several) args["flows"] = event.count;
-    if (event.end > event.begin) args["bytes_per_s"] = event.bytes / (static_cast<double>(event.end - event.begin) * kSecondsPerNanosecond);
+    if (event.end > event.begin)
+      args["bytes_per_s"] = event.bytes / (static_cast<double>(event.end - event.begin) * kSecondsPerNanosecond);
     if (!several) add_way(args, flow);
     json["args"] = std::move(args);
   }
@@ -145,12 +160,14 @@ private:
     if (flow.hop >= 0) args["hop"] = flow.hop;
     if (std::isfinite(path.cap.value())) args["cap_bytes_per_s"] = path.cap.value();
     std::string way;
-    for (const int link : path.links) way += (way.empty() ? "" : " > ") + prediction_.traffic.links[static_cast<std::size_t>(link)].name;
+    for (const int link : path.links)
+      way += (way.empty() ? "" : " > ") + prediction_.traffic.links[static_cast<std::size_t>(link)].name;
     args["way"] = std::move(way);
   }
 
   void add_layer(Json& args, std::int32_t layer) const {
-    if (layer >= 0 && static_cast<std::size_t>(layer) < plan_.layers.size()) args["layer"] = plan_.layers[static_cast<std::size_t>(layer)];
+    if (layer >= 0 && static_cast<std::size_t>(layer) < plan_.layers.size())
+      args["layer"] = plan_.layers[static_cast<std::size_t>(layer)];
   }
 
   std::ostream& out_;

@@ -13,7 +13,9 @@ constexpr int kPerGpu = 2;
 constexpr int kHostOrder = 1000;
 constexpr int kLinkOrder = 2000;
 
-RowKey compute_row(Place gpu) { return {gpu.node + kFirstNode, gpu.gpu * kPerGpu, "gpu" + std::to_string(gpu.gpu) + " compute"}; }
+RowKey compute_row(Place gpu) {
+  return {gpu.node + kFirstNode, gpu.gpu * kPerGpu, "gpu" + std::to_string(gpu.gpu) + " compute"};
+}
 
 RowKey communication_row(Place place) {
   if (place.gpu < 0) return {place.node + kFirstNode, kHostOrder + 1, "cpu0 communication"};
@@ -36,18 +38,23 @@ RowKey link_row(const std::string& link) {
   if (name.starts_with('/')) return {node + kFirstNode, kLinkOrder, std::string(name.substr(1))};
   const std::size_t to = name.find(kNode);
   const std::size_t end = name.rfind(' ');
-  if (to == std::string_view::npos || end == std::string_view::npos || end < to) return {kNetworkProcess, kLinkOrder, link};
+  if (to == std::string_view::npos || end == std::string_view::npos || end < to)
+    return {kNetworkProcess, kLinkOrder, link};
   return {node + kFirstNode, kLinkOrder + 1, "connection to " + std::string(name.substr(to, end - to))};
 }
 
 }  // namespace
 
-std::int64_t nanoseconds(Seconds t) { return std::llround(t.value() * 1e9); }
+std::int64_t nanoseconds(Seconds t) {
+  return std::llround(t.value() * 1e9);
+}
 
 TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction) : plan_(plan), prediction_(prediction) {
   add_iterations();
   // What had begun of the next iteration when the last one ended is left out.
-  const auto complete = [&](const auto& what) { return static_cast<std::size_t>(what.iteration) < prediction.iteration_end.size(); };
+  const auto complete = [&](const auto& what) {
+    return static_cast<std::size_t>(what.iteration) < prediction.iteration_end.size();
+  };
   for (std::size_t id = 0; id < prediction.spans.size(); ++id)
     if (complete(prediction.spans[id])) add_span(static_cast<std::int32_t>(id));
   for (std::size_t id = 0; id < prediction.traffic.flows.size(); ++id)
@@ -59,7 +66,8 @@ void TimelineRows::add_iterations() {
   std::int64_t begin = 0;
   for (std::size_t k = 0; k < prediction_.iteration_end.size(); ++k) {
     const std::int64_t end = nanoseconds(prediction_.iteration_end[k]);
-    rows_[{kJobProcess, 0, "iterations"}].push_back({begin, end, TimelineEvent::Kind::Iteration, static_cast<std::int32_t>(k)});
+    rows_[{kJobProcess, 0, "iterations"}].push_back(
+        {begin, end, TimelineEvent::Kind::Iteration, static_cast<std::int32_t>(k)});
     begin = end;
   }
 }
@@ -88,7 +96,9 @@ void TimelineRows::add_span(std::int32_t index) {
       if (op.parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.cell).front()));
       rows_[compute_row(devices_of(op, span.cell).front())].push_back(event);
       return;
-    case OpKind::HostWork: rows_[work_row(place_of(op.from, op, span.cell))].push_back(event); return;
+    case OpKind::HostWork:
+      rows_[work_row(place_of(op.from, op, span.cell))].push_back(event);
+      return;
     case OpKind::Transfer: {
       const Place from = place_of(op.from, op, span.cell);
       const Place to = place_of(op.to, op, span.cell);
@@ -110,7 +120,8 @@ void TimelineRows::add_parts(std::int32_t index, const RowKey& row) {
     const Seconds begin = span.start + scale * done;
     done += op.parts[part].duration;
     const Seconds end = part + 1 < op.parts.size() ? span.start + scale * done : span.end;
-    rows_[row].push_back({nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part)});
+    rows_[row].push_back(
+        {nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part)});
   }
 }
 
@@ -160,12 +171,15 @@ int TimelineRows::spread(std::vector<TimelineEvent>& events, int first) {
 
 void TimelineRows::finish() {
   for (auto& [key, events] : rows_) {
-    std::stable_sort(events.begin(), events.end(), [](const TimelineEvent& a, const TimelineEvent& b) { return a.begin < b.begin; });
+    std::stable_sort(events.begin(), events.end(),
+                     [](const TimelineEvent& a, const TimelineEvent& b) { return a.begin < b.begin; });
     const auto first = static_cast<int>(threads_.size());
     const int lanes = spread(events, first);
     for (int lane = 0; lane < lanes; ++lane)
-      threads_.push_back({key.process, first + lane + 1, lane == 0 ? key.name : key.name + " (" + std::to_string(lane + 1) + ")"});
-    std::stable_sort(events.begin(), events.end(), [](const TimelineEvent& a, const TimelineEvent& b) { return a.thread < b.thread; });
+      threads_.push_back(
+          {key.process, first + lane + 1, lane == 0 ? key.name : key.name + " (" + std::to_string(lane + 1) + ")"});
+    std::stable_sort(events.begin(), events.end(),
+                     [](const TimelineEvent& a, const TimelineEvent& b) { return a.thread < b.thread; });
     events_.insert(events_.end(), events.begin(), events.end());
     events = {};
   }

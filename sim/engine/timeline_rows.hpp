@@ -13,8 +13,8 @@ namespace simsync::detail {
 /// A row before it is split: process, then where it stands in it.
 struct RowKey {
   int process = 0;
-  int order = 0;      ///< among the rows of the process; equal ones by name
-  std::string name;   ///< `gpu0 compute`, `nic-out`
+  int order = 0;     ///< among the rows of the process; equal ones by name
+  std::string name;  ///< `gpu0 compute`, `nic-out`
   auto operator<=>(const RowKey&) const = default;
 };
 

@@ -64,8 +64,8 @@ Problem with_free_network(const Problem& problem) {
 Problem with_free_node_links(const Problem& problem) {
   Problem out = problem;
   for (NodeGroup& group : out.cluster.groups)
-    for (std::string NodeFabric::*name : {&NodeFabric::gpu_link, &NodeFabric::pcie_link, &NodeFabric::switch_link, &NodeFabric::socket_link,
-                                          &NodeFabric::memory_link})
+    for (std::string NodeFabric::*name : {&NodeFabric::gpu_link, &NodeFabric::pcie_link, &NodeFabric::switch_link,
+                                          &NodeFabric::socket_link, &NodeFabric::memory_link})
       free_class(out.cluster, group.fabric.*name);
   compile_again(out);
   return out;

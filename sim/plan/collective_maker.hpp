@@ -37,8 +37,14 @@ public:
     if (n < 2) return ids;
     const int line = pipeline(true);
     for (std::size_t i = 0; i < order.size(); ++i) {
-      ids[i] = add({.from = order[i], .to = order[(i + 1) % order.size()], .bytes = bytes, .rounds = rounds, .pipeline = line,
-                    .needs = {}, .lag = 1, .after = after.empty() ? std::vector<int>{} : after[i]});
+      ids[i] = add({.from = order[i],
+                    .to = order[(i + 1) % order.size()],
+                    .bytes = bytes,
+                    .rounds = rounds,
+                    .pipeline = line,
+                    .needs = {},
+                    .lag = 1,
+                    .after = after.empty() ? std::vector<int>{} : after[i]});
     }
     for (std::size_t i = 0; i < order.size(); ++i) {
       const int previous = ids[(i + order.size() - 1) % order.size()];

@@ -32,7 +32,8 @@ int depth_of(const Parents& parent) {
   int deepest = 0;
   for (std::size_t v = 0; v < parent.size(); ++v) {
     int steps = 0;
-    for (int u = static_cast<int>(v); parent[static_cast<std::size_t>(u)] >= 0; u = parent[static_cast<std::size_t>(u)]) ++steps;
+    for (int u = static_cast<int>(v); parent[static_cast<std::size_t>(u)] >= 0; u = parent[static_cast<std::size_t>(u)])
+      ++steps;
     deepest = std::max(deepest, steps);
   }
   return deepest;
@@ -61,7 +62,8 @@ private:
   }
   [[nodiscard]] double down(std::size_t v) const {
     double last = 0.0;
-    for (const std::size_t child : children_[v]) last = std::max(last, static_cast<double>(children_[v].size()) + down(child));
+    for (const std::size_t child : children_[v])
+      last = std::max(last, static_cast<double>(children_[v].size()) + down(child));
     return last;
   }
 
@@ -77,7 +79,9 @@ public:
 
   void make() {
     const int nodes = group_.nodes();
-    line_ = maker_.pipeline({.ring = false, .fill_intra = 2 * (size_of_largest_node() - 1), .fill_inter = 2 * depth_of(parent_),
+    line_ = maker_.pipeline({.ring = false,
+                             .fill_intra = 2 * (size_of_largest_node() - 1),
+                             .fill_inter = 2 * depth_of(parent_),
                              .fill_shared = FirstMessage(parent_).up_and_down()});
     std::vector<std::vector<int>> arriving(static_cast<std::size_t>(nodes));  // upward hops into each leader
     for (int node = 0; node < nodes; ++node) {
@@ -91,11 +95,13 @@ public:
     std::vector<int> level(static_cast<std::size_t>(nodes), 0);
     for (int v = 0; v < nodes; ++v)
       for (int u = v; parent_of(u) >= 0; u = parent_of(u)) ++level[static_cast<std::size_t>(v)];
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int a, int b) { return level[static_cast<std::size_t>(a)] > level[static_cast<std::size_t>(b)]; });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return level[static_cast<std::size_t>(a)] > level[static_cast<std::size_t>(b)];
+    });
     for (const int v : order) {
       if (parent_of(v) < 0) continue;
-      arriving[static_cast<std::size_t>(parent_of(v))].push_back(edge(leader(v), leader(parent_of(v)), arriving[static_cast<std::size_t>(v)]));
+      arriving[static_cast<std::size_t>(parent_of(v))].push_back(
+          edge(leader(v), leader(parent_of(v)), arriving[static_cast<std::size_t>(v)]));
     }
     std::vector<std::vector<int>> down(static_cast<std::size_t>(nodes));
     for (auto v = order.rbegin(); v != order.rend(); ++v) {
@@ -115,22 +121,32 @@ private:
   [[nodiscard]] int parent_of(int node) const { return parent_[static_cast<std::size_t>(node)]; }
   [[nodiscard]] int size_of_largest_node() const {
     int largest = 0;
-    for (int node = 0; node < group_.nodes(); ++node) largest = std::max(largest, static_cast<int>(chain_of(node).size()));
+    for (int node = 0; node < group_.nodes(); ++node)
+      largest = std::max(largest, static_cast<int>(chain_of(node).size()));
     return largest;
   }
   /// Ranks of a node from its leader on.
   [[nodiscard]] std::vector<int> chain_of(int node) const {
     std::vector<int> ranks;
-    for (int r = group_.node_begin[static_cast<std::size_t>(node)]; r < group_.node_begin[static_cast<std::size_t>(node) + 1]; ++r) ranks.push_back(r);
+    for (int r = group_.node_begin[static_cast<std::size_t>(node)];
+         r < group_.node_begin[static_cast<std::size_t>(node) + 1]; ++r)
+      ranks.push_back(r);
     if (reversed_) std::reverse(ranks.begin(), ranks.end());
     return ranks;
   }
   [[nodiscard]] int leader(int node) const {
-    return reversed_ ? group_.node_begin[static_cast<std::size_t>(node) + 1] - 1 : group_.node_begin[static_cast<std::size_t>(node)];
+    return reversed_ ? group_.node_begin[static_cast<std::size_t>(node) + 1] - 1
+                     : group_.node_begin[static_cast<std::size_t>(node)];
   }
   int edge(int from, int to, std::vector<int> needs) {
-    return maker_.add({.from = from, .to = to, .bytes = bytes_, .rounds = chunks_, .pipeline = line_, .needs = std::move(needs),
-                       .lag = 0, .after = {}});
+    return maker_.add({.from = from,
+                       .to = to,
+                       .bytes = bytes_,
+                       .rounds = chunks_,
+                       .pipeline = line_,
+                       .needs = std::move(needs),
+                       .lag = 0,
+                       .after = {}});
   }
 
   Maker& maker_;

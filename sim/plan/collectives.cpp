@@ -11,9 +11,12 @@ namespace simsync {
 
 const char* name_of(CollectivePrimitive primitive) {
   switch (primitive) {
-    case CollectivePrimitive::AllReduce: return "all-reduce";
-    case CollectivePrimitive::ReduceScatter: return "reduce-scatter";
-    case CollectivePrimitive::AllGather: return "all-gather";
+    case CollectivePrimitive::AllReduce:
+      return "all-reduce";
+    case CollectivePrimitive::ReduceScatter:
+      return "reduce-scatter";
+    case CollectivePrimitive::AllGather:
+      return "all-gather";
   }
   return "?";
 }
@@ -30,9 +33,12 @@ namespace {
 /// Share of the payload that a ring hop carries and the number of rounds.
 std::pair<double, int> ring_amount(CollectivePrimitive primitive, int n) {
   switch (primitive) {
-    case CollectivePrimitive::AllReduce: return {2.0 * (n - 1) / n, 2 * (n - 1)};
-    case CollectivePrimitive::ReduceScatter: return {1.0 * (n - 1) / n, n - 1};
-    case CollectivePrimitive::AllGather: return {1.0 * (n - 1), n - 1};  // every rank contributes the payload
+    case CollectivePrimitive::AllReduce:
+      return {2.0 * (n - 1) / n, 2 * (n - 1)};
+    case CollectivePrimitive::ReduceScatter:
+      return {1.0 * (n - 1) / n, n - 1};
+    case CollectivePrimitive::AllGather:
+      return {1.0 * (n - 1), n - 1};  // every rank contributes the payload
   }
   return {0.0, 0};
 }
@@ -44,7 +50,9 @@ void make_ring(Maker& maker, CollectivePrimitive primitive, const GroupShape& gr
   for (int node = 0; node < group.nodes(); ++node) {
     const bool next_to_it = node == only_node || node == (only_node + 1) % group.nodes();
     if (only_node >= 0 && !next_to_it) continue;
-    for (int r = group.node_begin[static_cast<std::size_t>(node)]; r < group.node_begin[static_cast<std::size_t>(node) + 1]; ++r) order.push_back(r);
+    for (int r = group.node_begin[static_cast<std::size_t>(node)];
+         r < group.node_begin[static_cast<std::size_t>(node) + 1]; ++r)
+      order.push_back(r);
   }
   maker.ring(order, bytes, rounds);
 }
@@ -66,10 +74,17 @@ void make_halving_doubling(Maker& maker, const GroupShape& group) {
     for (const auto& [from, to] : pairs) {
       // Both partners must have done with the round before: the receiver adds into what it received there.
       std::vector<int> after = before[static_cast<std::size_t>(from)];
-      after.insert(after.end(), before[static_cast<std::size_t>(to)].begin(), before[static_cast<std::size_t>(to)].end());
+      after.insert(after.end(), before[static_cast<std::size_t>(to)].begin(),
+                   before[static_cast<std::size_t>(to)].end());
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
-      const int id = maker.add({.from = from, .to = to, .bytes = bytes, .rounds = 1, .pipeline = line, .needs = {}, .lag = 0,
+      const int id = maker.add({.from = from,
+                                .to = to,
+                                .bytes = bytes,
+                                .rounds = 1,
+                                .pipeline = line,
+                                .needs = {},
+                                .lag = 0,
                                 .after = std::move(after)});
       next[static_cast<std::size_t>(from)].push_back(id);
       next[static_cast<std::size_t>(to)].push_back(id);
@@ -86,7 +101,8 @@ void make_halving_doubling(Maker& maker, const GroupShape& group) {
   };
   // Halving sends half of what is left to the farthest partner first; doubling retraces the way.
   for (int level = 0; level < levels; ++level) exchange(partners(core >> (level + 1)), std::ldexp(1.0, -(level + 1)));
-  for (int level = levels - 1; level >= 0; --level) exchange(partners(core >> (level + 1)), std::ldexp(1.0, -(level + 1)));
+  for (int level = levels - 1; level >= 0; --level)
+    exchange(partners(core >> (level + 1)), std::ldexp(1.0, -(level + 1)));
   for (auto& [from, to] : fold) std::swap(from, to);
   if (!fold.empty()) exchange(fold, 1.0);
 }
@@ -129,19 +145,35 @@ void make_hierarchical(Maker& maker, const GroupShape& group, int only_node) {
 /// A chain up to the first rank and back: reduce, then broadcast, pipelined.
 void make_broadcast_reduce(Maker& maker, const GroupShape& group, int chunks) {
   const int n = group.ranks();
-  const int line = maker.pipeline({.ring = false, .fill_intra = 2 * (n - group.nodes()), .fill_inter = 2 * (group.nodes() - 1),
+  const int line = maker.pipeline({.ring = false,
+                                   .fill_intra = 2 * (n - group.nodes()),
+                                   .fill_inter = 2 * (group.nodes() - 1),
                                    .fill_shared = 2.0 * (group.nodes() - 1)});
   int previous = -1;
   for (int r = n - 1; r > 0; --r)
-    previous = maker.add({.from = r, .to = r - 1, .bytes = 1.0, .rounds = chunks, .pipeline = line, .needs = {previous}, .lag = 0, .after = {}});
+    previous = maker.add({.from = r,
+                          .to = r - 1,
+                          .bytes = 1.0,
+                          .rounds = chunks,
+                          .pipeline = line,
+                          .needs = {previous},
+                          .lag = 0,
+                          .after = {}});
   for (int r = 1; r < n; ++r)
-    previous = maker.add({.from = r - 1, .to = r, .bytes = 1.0, .rounds = chunks, .pipeline = line, .needs = {previous}, .lag = 0, .after = {}});
+    previous = maker.add({.from = r - 1,
+                          .to = r,
+                          .bytes = 1.0,
+                          .rounds = chunks,
+                          .pipeline = line,
+                          .needs = {previous},
+                          .lag = 0,
+                          .after = {}});
 }
 
 }  // namespace
 
-CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group, int chunks,
-                               int only_node) {
+CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
+                               int chunks, int only_node) {
   if (group.ranks() < 2) return {};
   // Only all-reduce has more than one algorithm; the other primitives run on a ring.
   if (primitive != CollectivePrimitive::AllReduce) algorithm = CollectiveAlgorithm::Ring;
@@ -155,12 +187,24 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
   const int made_for = only_node >= 0 && tree ? detail::busiest_tree_node(group) : only_node;
   Maker maker(group, made_for);
   switch (algorithm) {
-    case CollectiveAlgorithm::Auto: SIMSYNC_ASSERT(algorithm != CollectiveAlgorithm::Auto); break;
-    case CollectiveAlgorithm::Ring: make_ring(maker, primitive, group, only_node); break;
-    case CollectiveAlgorithm::DoubleBinaryTree: detail::make_double_tree(maker, group, chunks); break;
-    case CollectiveAlgorithm::HalvingDoubling: make_halving_doubling(maker, group); break;
-    case CollectiveAlgorithm::Hierarchical: make_hierarchical(maker, group, only_node); break;
-    case CollectiveAlgorithm::BroadcastReduce: make_broadcast_reduce(maker, group, chunks); break;
+    case CollectiveAlgorithm::Auto:
+      SIMSYNC_ASSERT(algorithm != CollectiveAlgorithm::Auto);
+      break;
+    case CollectiveAlgorithm::Ring:
+      make_ring(maker, primitive, group, only_node);
+      break;
+    case CollectiveAlgorithm::DoubleBinaryTree:
+      detail::make_double_tree(maker, group, chunks);
+      break;
+    case CollectiveAlgorithm::HalvingDoubling:
+      make_halving_doubling(maker, group);
+      break;
+    case CollectiveAlgorithm::Hierarchical:
+      make_hierarchical(maker, group, only_node);
+      break;
+    case CollectiveAlgorithm::BroadcastReduce:
+      make_broadcast_reduce(maker, group, chunks);
+      break;
   }
   CollectiveSchedule schedule = maker.take();
   if (made_for != only_node) {
@@ -193,13 +237,14 @@ int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, doub
   return std::clamp(static_cast<int>(std::ceil(share / chunk)), 1, kMost);
 }
 
-Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group, double bytes,
-                        const LinkRates& rates) {
+Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
+                        double bytes, const LinkRates& rates) {
   const int n = group.ranks();
   if (n < 2) return Seconds{0.0};
   const int nodes = group.nodes();
   const double g = static_cast<double>(n) / nodes;
-  const double slowest = nodes > 1 ? std::min(rates.rate_inter.value(), rates.rate_intra.value()) : rates.rate_intra.value();
+  const double slowest =
+      nodes > 1 ? std::min(rates.rate_inter.value(), rates.rate_intra.value()) : rates.rate_intra.value();
   const double alpha_intra = n > nodes ? rates.alpha_intra.value() : 0.0;
   const double alpha_inter = nodes > 1 ? rates.alpha_inter.value() : 0.0;
   if (algorithm == CollectiveAlgorithm::DoubleBinaryTree && primitive == CollectivePrimitive::AllReduce) {
@@ -216,12 +261,16 @@ Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algor
   return Seconds{rounds * alpha + share * bytes / slowest};
 }
 
-CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes, const LinkRates& rates) {
+CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
+                                     const LinkRates& rates) {
   if (asked != CollectiveAlgorithm::Auto) return asked;
   if (group.nodes() < 2) return CollectiveAlgorithm::Ring;
-  const auto time = [&](CollectiveAlgorithm a) { return collective_time(CollectivePrimitive::AllReduce, a, group, bytes, rates); };
-  return time(CollectiveAlgorithm::DoubleBinaryTree) < time(CollectiveAlgorithm::Ring) ? CollectiveAlgorithm::DoubleBinaryTree
-                                                                                      : CollectiveAlgorithm::Ring;
+  const auto time = [&](CollectiveAlgorithm a) {
+    return collective_time(CollectivePrimitive::AllReduce, a, group, bytes, rates);
+  };
+  return time(CollectiveAlgorithm::DoubleBinaryTree) < time(CollectiveAlgorithm::Ring)
+             ? CollectiveAlgorithm::DoubleBinaryTree
+             : CollectiveAlgorithm::Ring;
 }
 
 }  // namespace simsync

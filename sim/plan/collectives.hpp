@@ -34,11 +34,11 @@ struct GroupShape {
 
 /// One neighbor relation of an algorithm. Its bytes travel in `rounds` equal messages.
 struct Hop {
-  int from = 0;   ///< rank in the group
+  int from = 0;  ///< rank in the group
   int to = 0;
-  double bytes = 0.0;   ///< over all rounds, as a share of the payload
+  double bytes = 0.0;  ///< over all rounds, as a share of the payload
   int rounds = 1;
-  int pipeline = 0;     ///< hops of one pipeline pass messages on to each other
+  int pipeline = 0;  ///< hops of one pipeline pass messages on to each other
   /// Message r waits for message r - lag of these hops, which arrive at `from`: lag 1 on a ring, 0 on a tree.
   std::vector<int> needs;
   int lag = 0;
@@ -48,9 +48,9 @@ struct Hop {
 
 /// Hops that run as one stream of messages.
 struct Pipeline {
-  bool ring = false;    ///< messages go round, so every round pays the latency; else they flow through
-  int fill_intra = 0;   ///< through-flow: hops inside nodes and ...
-  int fill_inter = 0;   ///< ... between nodes that a message passes one after another; neither: a single round
+  bool ring = false;   ///< messages go round, so every round pays the latency; else they flow through
+  int fill_intra = 0;  ///< through-flow: hops inside nodes and ...
+  int fill_inter = 0;  ///< ... between nodes that a message passes one after another; neither: a single round
   /// Through-flow: time of the first message on its hops between nodes, in messages that have a link to themselves;
   /// more than fill_inter where siblings of a tree share their parent's NIC.
   double fill_shared = 0.0;
@@ -81,10 +81,11 @@ struct LinkRates {
   Seconds alpha_inter;
   BytesPerSecond rate_inter{1e12};
 };
-Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group, double bytes,
-                        const LinkRates& rates);
+Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
+                        double bytes, const LinkRates& rates);
 
 /// Auto resolved as NCCL's tuner does: the faster of ring and double binary tree; ring inside one node.
-CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes, const LinkRates& rates);
+CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
+                                     const LinkRates& rates);
 
 }  // namespace simsync

@@ -48,24 +48,29 @@ const DeviceClass& PlanWriter::device() const {
 }
 
 double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch) {
-  const double share = static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
+  const double share =
+      static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
   if (travels_sparse(variable, how)) {
     // Rows touched by the batch, counted with repetition, each with its 64-bit index.
     const double rows = variable.lookups_per_sample * static_cast<double>(batch) * share;
-    const double width = static_cast<double>(variable.elements()) / static_cast<double>(std::max<std::int64_t>(1, variable.shape.front()));
+    const double width = static_cast<double>(variable.elements()) /
+                         static_cast<double>(std::max<std::int64_t>(1, variable.shape.front()));
     constexpr double kIndexBytes = 8.0;
     return rows * (width * static_cast<double>(size_of(variable.dtype)) + kIndexBytes);
   }
   const auto full = static_cast<double>(elements * size_of(variable.dtype));
   switch (how.compressor) {
     case Compressor::None:
-    case Compressor::Cast32: return full;
-    case Compressor::Fp16: return std::min(full, 2.0 * static_cast<double>(elements));
+    case Compressor::Cast32:
+      return full;
+    case Compressor::Fp16:
+      return std::min(full, 2.0 * static_cast<double>(elements));
     case Compressor::PowerSgd: {
       if (variable.shape.size() < 2) return full;
       const auto rows = static_cast<double>(variable.shape.front());
       const double columns = static_cast<double>(variable.elements()) / rows;
-      return std::min(full, (rows * share + columns) * how.powersgd_rank * static_cast<double>(size_of(variable.dtype)));
+      return std::min(full,
+                      (rows * share + columns) * how.powersgd_rank * static_cast<double>(size_of(variable.dtype)));
     }
   }
   return full;
@@ -96,7 +101,8 @@ void write_compute(PlanWriter& writer) {
   for (LayerId layer = 0; layer < layers; ++layer)
     previous = writer.forward[layer] = compute(layer, Phase::Forward, writer.profile.layers[layer].forward, previous);
   for (LayerId layer = layers; layer-- > 0;)
-    previous = writer.backward[layer] = compute(layer, Phase::Backward, writer.profile.layers[layer].backward, previous);
+    previous = writer.backward[layer] =
+        compute(layer, Phase::Backward, writer.profile.layers[layer].backward, previous);
 }
 
 void write_updates(PlanWriter& writer) {
@@ -120,7 +126,8 @@ void write_updates(PlanWriter& writer) {
   for (const auto& [variable, op] : writer.to_update) {
     const LayerId layer = writer.model.variable(variable).layer;
     after_by_layer[layer].push_back(op);
-    if (updated.insert(variable).second) bytes_by_layer[layer] += static_cast<double>(writer.model.variable(variable).bytes().count);
+    if (updated.insert(variable).second)
+      bytes_by_layer[layer] += static_cast<double>(writer.model.variable(variable).bytes().count);
   }
   std::vector<OpId> all;
   double all_updated = 0.0;
@@ -216,16 +223,24 @@ bool schedules_hosts(const Strategy& strategy) {
 void write_queues(detail::PlanWriter& writer) {
   const GraphStrategy& graph = writer.strategy.graph;
   writer.compute = writer.add_queue({.name = "compute", .scope = Scope::Rank, .slots = 1});
-  writer.host = writer.add_queue({.name = "host", .scope = Scope::Node,
+  writer.host = writer.add_queue({.name = "host",
+                                  .scope = Scope::Node,
                                   .slots = writer.cluster.group_of(writer.plan.ranks.front().node).cpu.threads});
   const Scheduling& scheduling = graph.scheduling;
-  writer.inside_node = writer.add_queue({.name = "inside node", .scope = Scope::Node, .slots = 1, .ordering = scheduling.ordering});
-  writer.to_host = writer.add_queue({.name = "copy to host", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
-  writer.to_device = writer.add_queue({.name = "copy to device", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
+  writer.inside_node =
+      writer.add_queue({.name = "inside node", .scope = Scope::Node, .slots = 1, .ordering = scheduling.ordering});
+  writer.to_host =
+      writer.add_queue({.name = "copy to host", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
+  writer.to_device =
+      writer.add_queue({.name = "copy to device", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
   const auto credit = static_cast<double>(scheduling.credit.count);
   const bool scheduled = credit > 0.0;
-  const Queue limited{.name = {}, .scope = Scope::Job, .slots = 0, .credit = credit,
-                      .strict = scheduling.credit_is_strict, .ordering = scheduling.ordering};
+  const Queue limited{.name = {},
+                      .scope = Scope::Job,
+                      .slots = 0,
+                      .credit = credit,
+                      .strict = scheduling.credit_is_strict,
+                      .ordering = scheduling.ordering};
   const auto add = [&](const char* name, Scope scope) {
     Queue queue = limited;
     queue.name = name;
@@ -233,7 +248,8 @@ void write_queues(detail::PlanWriter& writer) {
     return writer.add_queue(std::move(queue));
   };
   if (graph.serial_collectives) {
-    writer.communication = writer.add_queue({.name = "communication", .scope = Scope::Job, .slots = 1, .ordering = scheduling.ordering});
+    writer.communication =
+        writer.add_queue({.name = "communication", .scope = Scope::Job, .slots = 1, .ordering = scheduling.ordering});
   } else if (scheduled) {
     writer.communication = add("communication", Scope::Job);
   }
@@ -245,12 +261,15 @@ void write_queues(detail::PlanWriter& writer) {
 
 }  // namespace
 
-GroupShape group_shape(const Plan& plan) { return {.node_begin = plan.node_begin}; }
+GroupShape group_shape(const Plan& plan) {
+  return {.node_begin = plan.node_begin};
+}
 
 Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place from, Place to, bool loop) {
   if (from.node == to.node) return topology.path(from, to);
   const int far = loop ? from.node : to.node;
-  const bool crosses_once = algorithm == CollectiveAlgorithm::Ring || algorithm == CollectiveAlgorithm::DoubleBinaryTree ||
+  const bool crosses_once = algorithm == CollectiveAlgorithm::Ring ||
+                            algorithm == CollectiveAlgorithm::DoubleBinaryTree ||
                             algorithm == CollectiveAlgorithm::BroadcastReduce;
   if (crosses_once && topology.cluster().group_of(from.node).nics > 1) return topology.between_nodes(from.node, far);
   return topology.network_path(from, {far, to.gpu});
@@ -259,13 +278,15 @@ Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place fro
 LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   LinkRates rates;
   const Place first = ranks.front();
-  const auto other_node = std::find_if(ranks.begin(), ranks.end(), [&](const Place& p) { return p.node != first.node; });
+  const auto other_node =
+      std::find_if(ranks.begin(), ranks.end(), [&](const Place& p) { return p.node != first.node; });
   std::vector<int> nodes{first.node};
   if (other_node != ranks.end()) nodes.push_back(other_node->node);
   const Topology topology(cluster, nodes);
   const auto rate_of = [&](const Path& path, double streams) {
     double rate = streams * path.stream_cap.value();
-    for (const LinkId id : path.links) rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
+    for (const LinkId id : path.links)
+      rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
     return BytesPerSecond{rate * cluster.collective.efficiency};
   };
   if (ranks.size() > 1 && ranks[1].node == first.node) {
@@ -284,8 +305,16 @@ LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
 Plan compile(const Model& model, const Profile& profile, const Cluster& cluster, const Strategy& strategy) {
   check(strategy, model, cluster);
   SIMSYNC_ASSERT(profile.layers.size() == model.layer_count());
-  detail::PlanWriter writer{.model = model, .profile = profile, .cluster = cluster, .strategy = strategy, .plan = {},
-                            .forward = {}, .backward = {}, .server_queue = {}, .gates = {}, .to_update = {}};
+  detail::PlanWriter writer{.model = model,
+                            .profile = profile,
+                            .cluster = cluster,
+                            .strategy = strategy,
+                            .plan = {},
+                            .forward = {},
+                            .backward = {},
+                            .server_queue = {},
+                            .gates = {},
+                            .to_update = {}};
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);

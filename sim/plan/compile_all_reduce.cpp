@@ -34,10 +34,14 @@ Reduced collect(const PlanWriter& writer) {
       VariableStrategy dense = how;
       dense.sparse_as_dense = true;
       const double bytes = wire_bytes(variable, dense, shard.elements, writer.profile.batch);
-      out.gradients.push_back({.variable = id, .bytes = bytes,
-                               .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
-                               .group = reduce->group, .priority = how.priority});
-      out.algorithm.push_back(reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm : reduce->algorithm);
+      out.gradients.push_back(
+          {.variable = id,
+           .bytes = bytes,
+           .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
+           .group = reduce->group,
+           .priority = how.priority});
+      out.algorithm.push_back(reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm
+                                                                             : reduce->algorithm);
       out.encoding.push_back(compression_time(how, bytes, writer.device()));
     }
   }
@@ -96,8 +100,10 @@ void write_all_reduce(PlanWriter& writer) {
       op.scope = Scope::Job;
       op.queue = writer.communication;
       op.priority = bucket.priority;
-      op.reason = {Phase::Synchronize, static_cast<std::int32_t>(writer.model.variable(reduced.gradients[bucket.members.back()].variable).layer),
-                   pieces > 1 ? fmt::format("{} piece {}", label, piece) : label};
+      op.reason = {
+          Phase::Synchronize,
+          static_cast<std::int32_t>(writer.model.variable(reduced.gradients[bucket.members.back()].variable).layer),
+          pieces > 1 ? fmt::format("{} piece {}", label, piece) : label};
       op.duration = setup;
       op.bytes = bucket.bytes / pieces;
       op.primitive = CollectivePrimitive::AllReduce;
@@ -107,7 +113,8 @@ void write_all_reduce(PlanWriter& writer) {
       const bool in_order = graph.serial_collectives && graph.scheduling.ordering == Ordering::Fifo;
       if (in_order && previous >= 0) op.after.push_back({previous, 0});
       last = previous = writer.add(std::move(op));
-      for (const std::size_t member : bucket.members) writer.to_update.emplace_back(reduced.gradients[member].variable, last);
+      for (const std::size_t member : bucket.members)
+        writer.to_update.emplace_back(reduced.gradients[member].variable, last);
     }
   }
 }

@@ -20,7 +20,8 @@ struct Piece {
 /// Writes the life of one variable on its servers.
 class VariableOnServers {
 public:
-  VariableOnServers(PlanWriter& writer, VariableId id) : w_(writer), id_(id), variable_(writer.model.variable(id)), how_(writer.strategy.variables[id]) {}
+  VariableOnServers(PlanWriter& writer, VariableId id)
+      : w_(writer), id_(id), variable_(writer.model.variable(id)), how_(writer.strategy.variables[id]) {}
 
   /// Everything up to the servers' updates.
   void write_push() {
@@ -58,7 +59,9 @@ public:
   [[nodiscard]] const std::vector<OpId>& updates() const { return updates_; }
 
 private:
-  [[nodiscard]] bool scheduled() const { return w_.push >= 0 || w_.pull >= 0 || w_.strategy.graph.scheduling.partition.count > 0; }
+  [[nodiscard]] bool scheduled() const {
+    return w_.push >= 0 || w_.pull >= 0 || w_.strategy.graph.scheduling.partition.count > 0;
+  }
   [[nodiscard]] std::string label(std::size_t number) const { return w_.label(id_, number, pieces_.size()); }
   [[nodiscard]] std::int32_t layer() const { return static_cast<std::int32_t>(variable_.layer); }
   [[nodiscard]] const CpuClass& cpu(const Place& place) const { return w_.cluster.group_of(place.node).cpu; }
@@ -100,7 +103,9 @@ private:
     return op;
   }
 
-  [[nodiscard]] bool on_gpu() const { return w_.strategy.graph.aggregate_on_gpu && ranks_per_node() > 1 && !travels_sparse(variable_, how_); }
+  [[nodiscard]] bool on_gpu() const {
+    return w_.strategy.graph.aggregate_on_gpu && ranks_per_node() > 1 && !travels_sparse(variable_, how_);
+  }
 
   /// A collective among the GPUs of each host.
   OpId inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
@@ -123,7 +128,8 @@ private:
     return on_gpu() && w_.plan.nodes.size() == 1 && w_.strategy.graph.update_at == UpdateAt::Worker;
   }
   OpId reduce_on_gpus(const Piece& piece) {
-    const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes, w_.gradient_ready(variable_.layer), label(piece.number));
+    const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes,
+                                       w_.gradient_ready(variable_.layer), label(piece.number));
     return inside_host(CollectivePrimitive::AllGather, piece.bytes / ranks_per_node(), scattered, label(piece.number));
   }
 
@@ -131,8 +137,10 @@ private:
   OpId aggregate(double bytes, const std::string& text) {
     if (on_gpu()) {
       // Every GPU sums its part of the bytes and copies that part to the host.
-      const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
-      Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(), text);
+      const OpId scattered =
+          inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
+      Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}},
+                         bytes / ranks_per_node(), text);
       copy.queue = w_.to_host;
       copy.after = {{scattered, 0}};
       return w_.add(std::move(copy));
@@ -157,7 +165,8 @@ private:
 
   [[nodiscard]] int ranks_per_node() const {
     int most = 0;
-    for (std::size_t i = 0; i + 1 < w_.plan.node_begin.size(); ++i) most = std::max(most, w_.plan.node_begin[i + 1] - w_.plan.node_begin[i]);
+    for (std::size_t i = 0; i + 1 < w_.plan.node_begin.size(); ++i)
+      most = std::max(most, w_.plan.node_begin[i + 1] - w_.plan.node_begin[i]);
     return most;
   }
 
@@ -165,7 +174,8 @@ private:
     const auto found = w_.server_queue.find(server);
     if (found != w_.server_queue.end()) return found->second;
     const int threads = server.gpu < 0 ? cpu(server).threads : 1;
-    return w_.server_queue[server] = w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
+    return w_.server_queue[server] =
+               w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
   }
 
   Op server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration) {
@@ -192,12 +202,14 @@ private:
 
   OpId push(const Piece& piece, OpId whole) {
     const bool aggregated = piece.how.local_aggregation;
-    const double gathered = travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
+    const double gathered =
+        travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
     OpId ready = whole;
     if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
     if (!aggregated) ready = w_.gradient_ready(variable_.layer);
-    Op op = transfer(Phase::Push, aggregated ? Scope::Node : Scope::Rank, {aggregated ? End::Kind::Host : End::Kind::Device, {}},
-                     {End::Kind::Fixed, piece.how.server}, gathered, label(piece.number));
+    Op op = transfer(Phase::Push, aggregated ? Scope::Node : Scope::Rank,
+                     {aggregated ? End::Kind::Host : End::Kind::Device, {}}, {End::Kind::Fixed, piece.how.server},
+                     gathered, label(piece.number));
     op.queue = w_.push;
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;
@@ -215,8 +227,9 @@ private:
   OpId update(const Piece& piece, OpId summed) {
     const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
     constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
-    Op op = server_work(piece, Scope::Job, Phase::Update,
-                        here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0});
+    Op op = server_work(
+        piece, Scope::Job, Phase::Update,
+        here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0});
     op.after = {{summed, 0}};
     return w_.add(std::move(op));
   }
@@ -229,8 +242,8 @@ private:
       serve.after = {{fresh, 0}};
       fresh = w_.add(std::move(serve));
     }
-    Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server}, {proxy ? End::Kind::Host : End::Kind::Device, {}},
-                     piece.bytes, label(piece.number));
+    Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server},
+                     {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
     op.queue = w_.pull;
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;

@@ -12,7 +12,9 @@ class Buckets {
 public:
   explicit Buckets(const std::vector<Gradient>& gradients) : gradients_(gradients) {}
 
-  void open() { out_.push_back({.members = {}, .bytes = 0.0, .priority = std::numeric_limits<int>::max(), .wait = Seconds{}}); }
+  void open() {
+    out_.push_back({.members = {}, .bytes = 0.0, .priority = std::numeric_limits<int>::max(), .wait = Seconds{}});
+  }
   void put(std::size_t index) { put(index, out_.back()); }
   void put(std::size_t index, Bucket& bucket) const {
     bucket.members.push_back(index);
@@ -83,13 +85,22 @@ void fuse_merged(const std::vector<Gradient>& gradients, const std::function<Sec
 
 }  // namespace
 
-std::vector<Bucket> fuse(const Fusion& rule, const std::vector<Gradient>& gradients, const std::function<Seconds(double)>& cost) {
+std::vector<Bucket> fuse(const Fusion& rule, const std::vector<Gradient>& gradients,
+                         const std::function<Seconds(double)>& cost) {
   Buckets buckets(gradients);
   switch (rule.kind) {
-    case FusionKind::Groups: fuse_groups(gradients, buckets); break;
-    case FusionKind::Buckets: fuse_limits(rule, gradients, buckets); break;
-    case FusionKind::Cycle: fuse_cycles(rule, gradients, buckets); break;
-    case FusionKind::MergedGradient: fuse_merged(gradients, cost, buckets); break;
+    case FusionKind::Groups:
+      fuse_groups(gradients, buckets);
+      break;
+    case FusionKind::Buckets:
+      fuse_limits(rule, gradients, buckets);
+      break;
+    case FusionKind::Cycle:
+      fuse_cycles(rule, gradients, buckets);
+      break;
+    case FusionKind::MergedGradient:
+      fuse_merged(gradients, cost, buckets);
+      break;
     case FusionKind::None:
     case FusionKind::Single:
       for (std::size_t i = 0; i < gradients.size(); ++i) {

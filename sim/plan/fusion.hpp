@@ -11,9 +11,9 @@ namespace simsync {
 /// A gradient (or shard of one) that is all-reduced, in backward order.
 struct Gradient {
   VariableId variable = 0;
-  double bytes = 0.0;   ///< on the wire
-  Seconds ready;        ///< after the start of the backward pass, on one device without communication
-  int group = -1;       ///< AllReduceSynchronizer::group
+  double bytes = 0.0;  ///< on the wire
+  Seconds ready;       ///< after the start of the backward pass, on one device without communication
+  int group = -1;      ///< AllReduceSynchronizer::group
   int priority = 0;
 };
 
@@ -21,8 +21,8 @@ struct Gradient {
 struct Bucket {
   std::vector<std::size_t> members;  ///< indices into the gradients, ascending
   double bytes = 0.0;
-  int priority = 0;                  ///< the most urgent of its members
-  Seconds wait;                      ///< between the last member being ready and the message being handed over
+  int priority = 0;  ///< the most urgent of its members
+  Seconds wait;      ///< between the last member being ready and the message being handed over
 };
 
 /// Buckets in the order in which they are launched.
@@ -34,6 +34,7 @@ struct Bucket {
 ///    order while the sum stays within `threshold` (Horovod).
 ///  - MergedGradient: a message is merged into the next when that gradient is ready before the message could
 ///    start, or when waiting for it costs less than one message start-up (MG-WFBP).
-std::vector<Bucket> fuse(const Fusion& rule, const std::vector<Gradient>& gradients, const std::function<Seconds(double bytes)>& cost);
+std::vector<Bucket> fuse(const Fusion& rule, const std::vector<Gradient>& gradients,
+                         const std::function<Seconds(double bytes)>& cost);
 
 }  // namespace simsync

@@ -9,16 +9,26 @@ namespace simsync {
 
 const char* name_of(Phase phase) {
   switch (phase) {
-    case Phase::Forward: return "forward";
-    case Phase::Backward: return "backward";
-    case Phase::Copy: return "copy";
-    case Phase::Aggregate: return "aggregate";
-    case Phase::Push: return "push";
-    case Phase::Serve: return "serve";
-    case Phase::Update: return "update";
-    case Phase::Pull: return "pull";
-    case Phase::Synchronize: return "synchronize";
-    case Phase::Start: return "start";
+    case Phase::Forward:
+      return "forward";
+    case Phase::Backward:
+      return "backward";
+    case Phase::Copy:
+      return "copy";
+    case Phase::Aggregate:
+      return "aggregate";
+    case Phase::Push:
+      return "push";
+    case Phase::Serve:
+      return "serve";
+    case Phase::Update:
+      return "update";
+    case Phase::Pull:
+      return "pull";
+    case Phase::Synchronize:
+      return "synchronize";
+    case Phase::Start:
+      return "start";
   }
   return "?";
 }
@@ -38,9 +48,12 @@ std::string title_of(const Plan& plan, const Op& op) {
 
 int Plan::cell_count(Scope scope) const {
   switch (scope) {
-    case Scope::Rank: return rank_count();
-    case Scope::Node: return static_cast<int>(nodes.size());
-    case Scope::Job: return 1;
+    case Scope::Rank:
+      return rank_count();
+    case Scope::Node:
+      return static_cast<int>(nodes.size());
+    case Scope::Job:
+      return 1;
   }
   return 0;
 }
@@ -48,9 +61,12 @@ int Plan::cell_count(Scope scope) const {
 std::pair<int, int> Plan::cell_ranks(Scope scope, int cell) const {
   const auto i = static_cast<std::size_t>(cell);
   switch (scope) {
-    case Scope::Rank: return {cell, cell + 1};
-    case Scope::Node: return {node_begin[i], node_begin[i + 1]};
-    case Scope::Job: return {0, rank_count()};
+    case Scope::Rank:
+      return {cell, cell + 1};
+    case Scope::Node:
+      return {node_begin[i], node_begin[i + 1]};
+    case Scope::Job:
+      return {0, rank_count()};
   }
   return {0, 0};
 }

@@ -57,8 +57,8 @@ struct After {
 /// Why an op exists, for the timeline and the explanation.
 struct Reason {
   Phase phase = Phase::Start;
-  std::int32_t layer = -1;    ///< first layer concerned, -1: none
-  std::string label;          ///< `fc6/weight`, `bucket 3`, `conv1 ... conv4`
+  std::int32_t layer = -1;  ///< first layer concerned, -1: none
+  std::string label;        ///< `fc6/weight`, `bucket 3`, `conv1 ... conv4`
 };
 
 /// A stretch of a compute op that was written as an op of its own before neighbors were merged.
@@ -71,18 +71,18 @@ struct ComputePart {
 struct Op {
   OpKind kind = OpKind::Compute;
   Scope scope = Scope::Rank;
-  QueueId queue = -1;           ///< serial resource it occupies while it runs; -1: none
-  int priority = 0;             ///< smaller first; only a Priority queue looks at it
+  QueueId queue = -1;  ///< serial resource it occupies while it runs; -1: none
+  int priority = 0;    ///< smaller first; only a Priority queue looks at it
   std::vector<After> after;
   Reason reason;
 
-  Seconds duration;             ///< Compute, HostWork: on a device of speed 1. Transfer, Collective: setup before bytes move
+  Seconds duration;  ///< Compute, HostWork: on a device of speed 1. Transfer, Collective: setup before bytes move
   std::vector<ComputePart> parts;  ///< Compute only; may be empty
 
-  End from;                     ///< Transfer; HostWork: where
-  End to;                       ///< Transfer
-  double bytes = 0.0;           ///< Transfer, Collective: payload
-  int messages = 1;             ///< Transfer: messages that the bytes travel in
+  End from;            ///< Transfer; HostWork: where
+  End to;              ///< Transfer
+  double bytes = 0.0;  ///< Transfer, Collective: payload
+  int messages = 1;    ///< Transfer: messages that the bytes travel in
   /// Transfer between hosts: parallel streams of the connection between the two nodes, which all transfers of that
   /// direction share; 0: a stream of its own.
   int streams = 0;
@@ -94,10 +94,10 @@ struct Op {
 /// server's threads, the send queue of a scheduled worker.
 struct Queue {
   std::string name;
-  Scope scope = Scope::Rank;   ///< one queue per cell
-  int slots = 1;               ///< instances served at a time; 0: as many as `credit` allows
-  double credit = 0.0;         ///< bytes in flight below which another instance may start; 0: no such limit
-  bool strict = false;         ///< an instance must fit into what is left of the credit; one that does not lets others pass
+  Scope scope = Scope::Rank;  ///< one queue per cell
+  int slots = 1;              ///< instances served at a time; 0: as many as `credit` allows
+  double credit = 0.0;        ///< bytes in flight below which another instance may start; 0: no such limit
+  bool strict = false;  ///< an instance must fit into what is left of the credit; one that does not lets others pass
   Ordering ordering = Ordering::Fifo;
 };
 
@@ -105,12 +105,12 @@ struct Plan {
   std::string model;
   std::string strategy;
   std::vector<std::string> layers;  ///< names, for Reason::layer and ComputePart::layer; may be empty
-  std::vector<Place> ranks;      ///< rank -> its GPU, node by node
-  std::vector<int> nodes;        ///< nodes with ranks, ascending: cell index -> node
-  std::vector<int> node_begin;   ///< cell index -> first rank; one more entry than `nodes`
-  std::vector<Place> servers;    ///< fixed places that hold parameters, ascending, without repetition
+  std::vector<Place> ranks;         ///< rank -> its GPU, node by node
+  std::vector<int> nodes;           ///< nodes with ranks, ascending: cell index -> node
+  std::vector<int> node_begin;      ///< cell index -> first rank; one more entry than `nodes`
+  std::vector<Place> servers;       ///< fixed places that hold parameters, ascending, without repetition
   std::vector<Queue> queues;
-  std::vector<Op> ops;           ///< every `after` names an op; those with lag 0 form no cycle
+  std::vector<Op> ops;  ///< every `after` names an op; those with lag 0 form no cycle
 
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] int cell_count(Scope scope) const;

@@ -21,15 +21,15 @@ struct PlanWriter {
   const Strategy& strategy;
   Plan plan;
 
-  std::vector<OpId> forward;    ///< by layer
-  std::vector<OpId> backward;   ///< by layer
-  QueueId compute = -1;         ///< compute stream of each device
-  QueueId host = -1;            ///< threads of each node's host
-  QueueId communication = -1;   ///< stream of collectives
-  QueueId to_host = -1;         ///< copy engine of each device, one per direction
+  std::vector<OpId> forward;   ///< by layer
+  std::vector<OpId> backward;  ///< by layer
+  QueueId compute = -1;        ///< compute stream of each device
+  QueueId host = -1;           ///< threads of each node's host
+  QueueId communication = -1;  ///< stream of collectives
+  QueueId to_host = -1;        ///< copy engine of each device, one per direction
   QueueId to_device = -1;
-  QueueId inside_node = -1;     ///< stream of collectives among the devices of a node
-  QueueId push = -1;            ///< scheduled sends, -1: unscheduled
+  QueueId inside_node = -1;  ///< stream of collectives among the devices of a node
+  QueueId push = -1;         ///< scheduled sends, -1: unscheduled
   QueueId pull = -1;
   std::map<Place, QueueId> server_queue;
 

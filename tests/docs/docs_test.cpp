@@ -62,7 +62,8 @@ std::vector<std::pair<std::string, std::vector<std::string>>> blocks_of(const st
 /// A fresh folder that is the current one while this lives.
 class ScratchFolder {
 public:
-  ScratchFolder() : before_(fs::current_path()), path_(fs::temp_directory_path() / ("simsync-docs-" + std::to_string(::getpid()))) {
+  ScratchFolder()
+      : before_(fs::current_path()), path_(fs::temp_directory_path() / ("simsync-docs-" + std::to_string(::getpid()))) {
     fs::create_directories(path_);
     fs::current_path(path_);
   }

@@ -50,7 +50,10 @@ inline Cluster lab_cluster(int nodes, int gpus, const LabLinks& wires = {}, int 
   group.fabric.pcie_link = "pcie";
   group.nic_link = "nic";
   group.gpu_direct = true;
-  group.cpu = {.threads = 64, .per_tensor = Seconds{0.0}, .update_rate = BytesPerSecond{kNothing}, .sum_rate = BytesPerSecond{kNothing}};
+  group.cpu = {.threads = 64,
+               .per_tensor = Seconds{0.0},
+               .update_rate = BytesPerSecond{kNothing},
+               .sum_rate = BytesPerSecond{kNothing}};
   cluster.groups.push_back(group);
   if (servers > 0) {
     NodeGroup cpus;
@@ -84,7 +87,8 @@ struct LabModel {
       layer.kind = LayerKind::Dense;
       layer.dense_rows = 1.0;
       const LayerId before = model.layer_count();
-      const LayerId id = model.add_layer(layer, before == 0 ? std::vector<LayerId>{} : std::vector<LayerId>{before - 1});
+      const LayerId id =
+          model.add_layer(layer, before == 0 ? std::vector<LayerId>{} : std::vector<LayerId>{before - 1});
       profile.layers.push_back({Seconds{wanted.forward}, Seconds{wanted.backward}});
       if (wanted.bytes <= 0.0) continue;
       Variable variable;
@@ -112,7 +116,8 @@ inline Strategy lab_strategy(const Model& model, int workers, const Synchronizer
   return strategy;
 }
 
-inline Strategy all_reduced(const Model& model, int workers, CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring) {
+inline Strategy all_reduced(const Model& model, int workers,
+                            CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring) {
   return lab_strategy(model, workers, AllReduceSynchronizer{.algorithm = algorithm});
 }
 

@@ -1,8 +1,9 @@
 // Steps and bytes of every collective algorithm, counted on its hops. The payload is 1, so shares read as bytes / S.
+#include "sim/plan/collectives.hpp"
+
 #include <algorithm>
 #include <map>
 
-#include "sim/plan/collectives.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace simsync;
@@ -167,8 +168,9 @@ TEST_CASE("a chain moves the payload up and down every edge", "[plan][collective
 }
 
 TEST_CASE("one rank needs no hops", "[plan][collective]") {
-  for (const auto algorithm : {CollectiveAlgorithm::Ring, CollectiveAlgorithm::DoubleBinaryTree, CollectiveAlgorithm::HalvingDoubling,
-                               CollectiveAlgorithm::Hierarchical, CollectiveAlgorithm::BroadcastReduce})
+  for (const auto algorithm :
+       {CollectiveAlgorithm::Ring, CollectiveAlgorithm::DoubleBinaryTree, CollectiveAlgorithm::HalvingDoubling,
+        CollectiveAlgorithm::Hierarchical, CollectiveAlgorithm::BroadcastReduce})
     REQUIRE(all_reduce(algorithm, group_of(1, 1)).hops.empty());
 }
 
@@ -199,5 +201,6 @@ TEST_CASE("automatic choice: tree for small messages over many nodes, ring for l
   CHECK(choose_algorithm(CollectiveAlgorithm::Auto, group, 4096.0, rates) == CollectiveAlgorithm::DoubleBinaryTree);
   CHECK(choose_algorithm(CollectiveAlgorithm::Auto, group, 1e9, rates) == CollectiveAlgorithm::Ring);
   CHECK(choose_algorithm(CollectiveAlgorithm::Auto, group_of(1, 8), 4096.0, rates) == CollectiveAlgorithm::Ring);
-  CHECK(choose_algorithm(CollectiveAlgorithm::HalvingDoubling, group, 1e9, rates) == CollectiveAlgorithm::HalvingDoubling);
+  CHECK(choose_algorithm(CollectiveAlgorithm::HalvingDoubling, group, 1e9, rates) ==
+        CollectiveAlgorithm::HalvingDoubling);
 }

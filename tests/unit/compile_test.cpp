@@ -22,9 +22,10 @@ std::vector<const Op*> ops_of(const Plan& plan, Phase phase, OpKind kind) {
 bool waits_for(const Plan& plan, const Op& op, const std::string& label, Phase phase, int lag) {
   return std::any_of(op.after.begin(), op.after.end(), [&](const After& after) {
     const Op& before = plan.ops[static_cast<std::size_t>(after.op)];
-    const bool named = before.reason.label == label || std::any_of(before.parts.begin(), before.parts.end(), [&](const ComputePart& part) {
-      return "layer" + std::to_string(part.layer) == label && part.phase == phase;
-    });
+    const bool named = before.reason.label == label ||
+                       std::any_of(before.parts.begin(), before.parts.end(), [&](const ComputePart& part) {
+                         return "layer" + std::to_string(part.layer) == label && part.phase == phase;
+                       });
     return after.lag == lag && named && (before.reason.phase == phase || !before.parts.empty());
   });
 }
@@ -47,7 +48,8 @@ TEST_CASE("a gradient leaves after its layer's backward, or after all of it with
   CHECK(waits_for(overlapped, *eager[1], "layer0", Phase::Backward, 0));
   strategy.graph.overlap = Overlap::None;
   const Plan serial = compiled(lab, cluster, strategy);
-  for (const Op* op : ops_of(serial, Phase::Synchronize, OpKind::Collective)) CHECK(waits_for(serial, *op, "layer0", Phase::Backward, 0));
+  for (const Op* op : ops_of(serial, Phase::Synchronize, OpKind::Collective))
+    CHECK(waits_for(serial, *op, "layer0", Phase::Backward, 0));
 }
 
 TEST_CASE("with local aggregation and a proxy one message per host goes each way", "[plan][compile]") {
@@ -109,7 +111,8 @@ TEST_CASE("tensors are cut into partitions of the scheduler", "[plan][compile]")
 TEST_CASE("compute that nothing else looks at is one op", "[plan][compile]") {
   // Three layers of which only the middle one has a gradient: forward 0-2 and backward 2-1 form one op of 1+1+1+2+2,
   // backward 0 another one of 2, and the update a third.
-  const LabModel lab{{.forward = 1, .backward = 2}, {.bytes = 400, .forward = 1, .backward = 2}, {.forward = 1, .backward = 2}};
+  const LabModel lab{
+      {.forward = 1, .backward = 2}, {.bytes = 400, .forward = 1, .backward = 2}, {.forward = 1, .backward = 2}};
   const Plan plan = compiled(lab, lab_cluster(2, 1), all_reduced(lab.model, 2));
   std::vector<double> durations;
   for (const Op& op : plan.ops)
@@ -120,7 +123,9 @@ TEST_CASE("compute that nothing else looks at is one op", "[plan][compile]") {
 
 TEST_CASE("a plan's size does not depend on the number of workers", "[plan][compile]") {
   const LabModel lab{{.bytes = 400, .backward = 1}, {.bytes = 400, .backward = 1}};
-  const auto ops = [&](int nodes) { return compiled(lab, lab_cluster(nodes, 1), all_reduced(lab.model, nodes)).ops.size(); };
+  const auto ops = [&](int nodes) {
+    return compiled(lab, lab_cluster(nodes, 1), all_reduced(lab.model, nodes)).ops.size();
+  };
   CHECK(ops(2) == ops(512));
 }
 
@@ -129,7 +134,8 @@ TEST_CASE("what cannot be planned is refused by name", "[plan][compile]") {
   const Cluster cluster = lab_cluster(2, 1);
   Strategy stale = on_server(lab.model, 2, {0, -1});
   std::get<PsSynchronizer>(stale.variables[0].shards[0].synchronizer).staleness = 3;
-  CHECK_THROWS_WITH(compiled(lab, cluster, stale), ContainsSubstring("layer0/weight") && ContainsSubstring("staleness"));
+  CHECK_THROWS_WITH(compiled(lab, cluster, stale),
+                    ContainsSubstring("layer0/weight") && ContainsSubstring("staleness"));
   CHECK_THROWS_AS(compiled(lab, cluster, all_reduced(lab.model, 3)), PlanError);
   CHECK_THROWS_AS(compiled(lab, cluster, on_server(lab.model, 2, {7, -1})), PlanError);
 }

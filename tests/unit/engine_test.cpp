@@ -70,7 +70,8 @@ TEST_CASE("golden: flows share a link and a cap leaves the rest to others", "[en
 TEST_CASE("golden: a plan's all-reduce at NVLink speed", "[engine][golden]") {
   // 2 ranks of one node, 400 GB over 400 GB/s ports with 10 us: 2 rounds of 200 GB: 1 s + 2 x 10 us.
   const Cluster cluster = lab_cluster(1, 2, {.port = 400e9, .port_latency = 10e-6});
-  REQUIRE_THAT(all_reduce_time(cluster, 2, 400e9, CollectiveAlgorithm::Ring, Fidelity::Fluid), WithinRel(1.00002, kGolden));
+  REQUIRE_THAT(all_reduce_time(cluster, 2, 400e9, CollectiveAlgorithm::Ring, Fidelity::Fluid),
+               WithinRel(1.00002, kGolden));
 }
 
 TEST_CASE("wait-free backward: a collective starts when its gradient and the channel are there", "[engine][overlap]") {
@@ -115,7 +116,8 @@ TEST_CASE("per-variable gates let the forward pass start before the last message
 }
 
 TEST_CASE("reading variables inside the next step", "[engine][gate]") {
-  // One worker, one server, a stream for every message, so that messages share the wire. Layers 0 and 1: 8 and 12 B at 1 B/s, forward and backward 4 s each.
+  // One worker, one server, a stream for every message, so that messages share the wire. Layers 0 and 1: 8 and 12 B at
+  // 1 B/s, forward and backward 4 s each.
   //   b1 0..4, b0 4..8. push 1 starts at 4 and has 8 B left at 8, when push 0 (8 B) joins: both end at 24.
   //   pulls from 24 on share the way back: pull 0 ends at 40, pull 1 has 4 B left: 44.
   //   TensorFlow: f0 40..44, f1 44..48: every 48 s. All: f0 44..48, f1 48..52: every 52 s.

@@ -49,7 +49,8 @@ inline Cluster slow_cluster(int nodes, int gpus = 1) {
 inline Problem two_ranks() {
   Cluster cluster = slow_cluster(2);
   cluster.links["ethernet"].half_size = {500'000};
-  return problem_of(chain({{1000, 2500}}), std::move(cluster), "all-reduce", 2, {Seconds{0.010}, Seconds{0.020}}, {{"algorithm", "ring"}});
+  return problem_of(chain({{1000, 2500}}), std::move(cluster), "all-reduce", 2, {Seconds{0.010}, Seconds{0.020}},
+                    {{"algorithm", "ring"}});
 }
 
 }  // namespace simsync::test

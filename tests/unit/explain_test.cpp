@@ -92,7 +92,8 @@ TEST_CASE("a cap on one stream is told apart from the link", "[engine][explain]"
   // As above without half_size, and one stream reaches 25 MB/s: 10 MB take 400 ms of a link that is a quarter busy.
   Cluster cluster = slow_cluster(2);
   cluster.links["ethernet"].per_flow_cap = BytesPerSecond{2.5e7};
-  const Problem problem = problem_of(chain({{1000, 2500}}), cluster, "all-reduce", 2, {Seconds{0.010}, Seconds{0.020}}, {{"algorithm", "ring"}});
+  const Problem problem = problem_of(chain({{1000, 2500}}), cluster, "all-reduce", 2, {Seconds{0.010}, Seconds{0.020}},
+                                     {{"algorithm", "ring"}});
   const Explanation e = explain(problem, recorded(problem));
   REQUIRE_THAT(time_of(e, "stream cap on nic-out"), WithinRel(0.400, 1e-6));
   REQUIRE(time_of(e, "link nic-out") == 0.0);
@@ -148,8 +149,8 @@ TEST_CASE("waiting for a server is told as the work of the one before", "[engine
 }
 
 TEST_CASE("the parts add up to the step whatever the strategy", "[engine][explain]") {
-  const auto builder = GENERATE(as<std::string>{}, "all-reduce", "ddp", "horovod", "mg-wfbp", "ps", "ps-load-balancing", "byteps", "p3",
-                                "bytescheduler", "tictac", "poseidon");
+  const auto builder = GENERATE(as<std::string>{}, "all-reduce", "ddp", "horovod", "mg-wfbp", "ps", "ps-load-balancing",
+                                "byteps", "p3", "bytescheduler", "tictac", "poseidon");
   CAPTURE(builder);
   const Model model = chain({{1000, 300}, {500, 700}, {2000, 400}, {100, 100}});
   Cluster cluster = slow_cluster(3, 2);
@@ -157,7 +158,9 @@ TEST_CASE("the parts add up to the step whatever the strategy", "[engine][explai
   cluster.groups.front().cpu.threads = 2;
   Problem problem = problem_of(model, cluster, builder, 6, {Seconds{0.010}, Seconds{0.020}});
   SECTION("as it comes") {}
-  SECTION("every message") { problem.options.fidelity = Fidelity::Steps; }
+  SECTION("every message") {
+    problem.options.fidelity = Fidelity::Steps;
+  }
   SECTION("collectives slow the devices") {
     problem.cluster.collective.interference = 0.25;
   }

@@ -29,7 +29,8 @@ double time_of(int nodes, int gpus, double bytes, Algorithm algorithm, Fidelity 
 }
 
 void agree(int nodes, int gpus, double bytes, Algorithm algorithm) {
-  INFO("algorithm " << static_cast<int>(algorithm) << ", " << nodes << " nodes of " << gpus << ", " << bytes << " bytes");
+  INFO("algorithm " << static_cast<int>(algorithm) << ", " << nodes << " nodes of " << gpus << ", " << bytes
+                    << " bytes");
   const double steps = time_of(nodes, gpus, bytes, algorithm, Fidelity::Steps);
   CHECK_THAT(time_of(nodes, gpus, bytes, algorithm, Fidelity::Fluid), WithinRel(steps, 0.01));
 }
@@ -80,10 +81,12 @@ TEST_CASE("double binary tree: first message up and down, all others at the NIC'
   // 5 nodes: the root (node 3) has children 1 and 4, node 1 has 0 and 2. Up: 0 and 2 share a NIC (2 m), then 1 alone,
   // for 4 came before it (1 m). Down: both children at once (2 m), twice: 7 m and 4 alpha.
   for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid})
-    CHECK_THAT(time_of(5, 1, 4000.0, Algorithm::DoubleBinaryTree, fidelity), WithinRel(4 * kAlpha + 7 * 2000.0 / kRate, kClosed));
+    CHECK_THAT(time_of(5, 1, 4000.0, Algorithm::DoubleBinaryTree, fidelity),
+               WithinRel(4 * kAlpha + 7 * 2000.0 / kRate, kClosed));
 }
 
-TEST_CASE("halving-doubling takes 2(n-1)/n S/B + 2 log2 n alpha, and two S more when n is no power of two", "[engine][collective]") {
+TEST_CASE("halving-doubling takes 2(n-1)/n S/B + 2 log2 n alpha, and two S more when n is no power of two",
+          "[engine][collective]") {
   for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid}) {
     for (const int n : {2, 4, 8, 64}) {
       const double expected = 2.0 * (n - 1) / n * 64e6 / kRate + 2.0 * std::log2(n) * kAlpha;
@@ -112,11 +115,13 @@ TEST_CASE("a chain: one message goes all the way up and down", "[engine][collect
   // 4 KB are one message: 2 (n-1) hops of S/B + alpha.
   for (const int n : {2, 3, 9})
     for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid})
-      CHECK_THAT(time_of(n, 1, 4000.0, Algorithm::BroadcastReduce, fidelity), WithinRel(2.0 * (n - 1) * (4e-6 + kAlpha), kClosed));
+      CHECK_THAT(time_of(n, 1, 4000.0, Algorithm::BroadcastReduce, fidelity),
+                 WithinRel(2.0 * (n - 1) * (4e-6 + kAlpha), kClosed));
 }
 
 TEST_CASE("steps and fluid agree within 1 % on homogeneous links", "[engine][fidelity]") {
-  for (const auto algorithm : {Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::Hierarchical, Algorithm::BroadcastReduce}) {
+  for (const auto algorithm :
+       {Algorithm::Ring, Algorithm::HalvingDoubling, Algorithm::Hierarchical, Algorithm::BroadcastReduce}) {
     for (const double bytes : {4096.0, 4.0 * kMiB, 256.0 * kMiB}) {
       for (const int n : {2, 3, 4, 6, 7, 8, 13, 16, 24, 33, 64}) {
         if (algorithm == Algorithm::BroadcastReduce && bytes > 4.0 * kMiB && n > 16) continue;  // 512 messages a hop
@@ -142,11 +147,14 @@ TEST_CASE("known gap: trees of few messages, whose first ones overlap the others
   for (const int n : {7, 8, 16, 32, 64}) {
     const int depth = static_cast<int>(std::floor(std::log2(n)));
     LabModel lab{{.bytes = bytes}};
-    const double message = bytes / 2.0 / pipeline_chunks(Algorithm::DoubleBinaryTree, GroupShape{[&] {
-                             std::vector<int> begin;
-                             for (int i = 0; i <= n; ++i) begin.push_back(i);
-                             return begin;
-                           }()}, bytes) / kRate;
+    const double message = bytes / 2.0 /
+                           pipeline_chunks(Algorithm::DoubleBinaryTree, GroupShape{[&] {
+                                             std::vector<int> begin;
+                                             for (int i = 0; i <= n; ++i) begin.push_back(i);
+                                             return begin;
+                                           }()},
+                                           bytes) /
+                           kRate;
     const double first = 2.0 * depth * (2.0 * message + kAlpha);
     const double steps = time_of(n, 1, bytes, Algorithm::DoubleBinaryTree, Fidelity::Steps);
     const double fluid = time_of(n, 1, bytes, Algorithm::DoubleBinaryTree, Fidelity::Fluid);
@@ -156,11 +164,13 @@ TEST_CASE("known gap: trees of few messages, whose first ones overlap the others
 }
 
 TEST_CASE("folded and fluid agree within 0.1 % for every algorithm that folds", "[engine][fidelity]") {
-  for (const auto algorithm : {Algorithm::Ring, Algorithm::DoubleBinaryTree, Algorithm::HalvingDoubling, Algorithm::Hierarchical}) {
+  for (const auto algorithm :
+       {Algorithm::Ring, Algorithm::DoubleBinaryTree, Algorithm::HalvingDoubling, Algorithm::Hierarchical}) {
     for (const double bytes : {4096.0, 4.0 * kMiB, 256.0 * kMiB}) {
       const LabModel lab{{.bytes = bytes}};
       for (const auto& [nodes, gpus] : {std::pair{4, 1}, {8, 1}, {64, 1}, {4, 8}, {8, 8}}) {
-        INFO("algorithm " << static_cast<int>(algorithm) << ", " << nodes << " nodes of " << gpus << ", " << bytes << " bytes");
+        INFO("algorithm " << static_cast<int>(algorithm) << ", " << nodes << " nodes of " << gpus << ", " << bytes
+                          << " bytes");
         same_folded(lab, homogeneous(nodes, gpus), all_reduced(lab.model, nodes * gpus, algorithm));
       }
     }
@@ -190,10 +200,15 @@ TEST_CASE("folded and fluid agree on DDP plans of ResNet-50, also with a straggl
 
 TEST_CASE("what cannot be folded says why", "[engine][fidelity]") {
   const LabModel lab{{.bytes = 4000}};
-  const auto folded = [&](const Cluster& cluster, const Strategy& strategy) { return run(lab, cluster, strategy, {.fidelity = Fidelity::Folded}); };
-  CHECK_THROWS_WITH(folded(lab_cluster(4, 1, {}, 1), on_server(lab.model, 4, {4, -1})), ContainsSubstring("parameter servers make nodes differ"));
-  CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::HalvingDoubling)), ContainsSubstring("no power of two"));
-  CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::BroadcastReduce)), ContainsSubstring("chain"));
+  const auto folded = [&](const Cluster& cluster, const Strategy& strategy) {
+    return run(lab, cluster, strategy, {.fidelity = Fidelity::Folded});
+  };
+  CHECK_THROWS_WITH(folded(lab_cluster(4, 1, {}, 1), on_server(lab.model, 4, {4, -1})),
+                    ContainsSubstring("parameter servers make nodes differ"));
+  CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::HalvingDoubling)),
+                    ContainsSubstring("no power of two"));
+  CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::BroadcastReduce)),
+                    ContainsSubstring("chain"));
   Cluster leaves = lab_cluster(4, 1);
   leaves.network.nodes_per_leaf = 2;
   CHECK_THROWS_WITH(folded(leaves, all_reduced(lab.model, 4)), ContainsSubstring("leaf uplinks"));

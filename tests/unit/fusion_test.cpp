@@ -29,7 +29,9 @@ std::vector<Members> members(const std::vector<Bucket>& buckets) {
   return out;
 }
 
-Seconds free_of_charge(double) { return Seconds{0.0}; }
+Seconds free_of_charge(double) {
+  return Seconds{0.0};
+}
 
 /// Bytes of every all-reduce of a plan, in order.
 std::vector<double> messages(const Plan& plan) {
@@ -73,10 +75,12 @@ TEST_CASE("Horovod merges what became ready since the last cycle, up to the thre
   rule.threshold = Bytes{100};
   // Ticks at 5, 10, ... Ready at 1, 2, 3: found at tick 5: 40 + 50 fit into 100, 20 more do not: {0, 1}, {2}. Ready at
   // 7 and 10: tick 10, 30 + 60 together. A tensor of 500 alone is larger than the threshold and still travels.
-  const auto buckets = fuse(rule, {gradient(40, 1), gradient(50, 2), gradient(20, 3), gradient(30, 7), gradient(60, 10), gradient(500, 11)},
-                            free_of_charge);
+  const auto buckets = fuse(
+      rule, {gradient(40, 1), gradient(50, 2), gradient(20, 3), gradient(30, 7), gradient(60, 10), gradient(500, 11)},
+      free_of_charge);
   REQUIRE(members(buckets) == std::vector<Members>{{0, 1}, {2}, {3, 4}, {5}});
-  // The loop sleeps until its tick: the last member of the first bucket waits from 2 to 5, that of the third not at all.
+  // The loop sleeps until its tick: the last member of the first bucket waits from 2 to 5, that of the third not at
+  // all.
   CHECK(buckets[0].wait == Seconds{3.0});
   CHECK(buckets[1].wait == Seconds{2.0});
   CHECK(buckets[2].wait == Seconds{0.0});
@@ -87,11 +91,12 @@ TEST_CASE("MG-WFBP merges when waiting is shorter than a start-up or costs nothi
   Fusion rule;
   rule.kind = FusionKind::MergedGradient;
   const auto cost = [](double bytes) { return Seconds{2.0 + bytes}; };  // start-up 2, one byte per second
-  // 0 is ready at 0 and could start at once; 1 is ready at 1, which is less than a start-up later: merged. Waiting for 2
-  // until 5 would cost 5 - 1 = 4 > 2: the message of 3 + 1 leaves at 1 and ends at 1 + 2 + 4 = 7.
-  // 2 (ready at 5) cannot start before 7, and 3 is ready at 6 < 7: merged for nothing. 4 is ready at 9.5, which is
-  // 2.5 > 2 after the start at 7: the message of 1 + 1 leaves at 7 and ends at 11. 4 travels last, alone.
-  const auto buckets = fuse(rule, {gradient(3, 0), gradient(1, 1), gradient(1, 5), gradient(1, 6), gradient(1, 9.5)}, cost);
+  // 0 is ready at 0 and could start at once; 1 is ready at 1, which is less than a start-up later: merged. Waiting for
+  // 2 until 5 would cost 5 - 1 = 4 > 2: the message of 3 + 1 leaves at 1 and ends at 1 + 2 + 4 = 7. 2 (ready at 5)
+  // cannot start before 7, and 3 is ready at 6 < 7: merged for nothing. 4 is ready at 9.5, which is 2.5 > 2 after the
+  // start at 7: the message of 1 + 1 leaves at 7 and ends at 11. 4 travels last, alone.
+  const auto buckets =
+      fuse(rule, {gradient(3, 0), gradient(1, 1), gradient(1, 5), gradient(1, 6), gradient(1, 9.5)}, cost);
   REQUIRE(members(buckets) == std::vector<Members>{{0, 1}, {2, 3}, {4}});
   CHECK(buckets[0].bytes == 4.0);
 }
@@ -100,8 +105,10 @@ TEST_CASE("groups leave in the order of their last members", "[plan][fusion]") {
   Fusion rule;
   rule.kind = FusionKind::Groups;
   // Group 7 has gradients 0 and 3, group 8 has 1 and 2: group 8 is complete first. -1 stands alone.
-  const auto buckets = fuse(rule, {gradient(1, 0, 7), gradient(1, 1, 8), gradient(1, 2, 8), gradient(1, 3, 7), gradient(1, 4), gradient(1, 5)},
-                            free_of_charge);
+  const auto buckets =
+      fuse(rule,
+           {gradient(1, 0, 7), gradient(1, 1, 8), gradient(1, 2, 8), gradient(1, 3, 7), gradient(1, 4), gradient(1, 5)},
+           free_of_charge);
   REQUIRE(members(buckets) == std::vector<Members>{{1, 2}, {0, 3}, {4}, {5}});
 }
 

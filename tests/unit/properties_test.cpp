@@ -9,8 +9,9 @@ using namespace simsync::test;
 
 namespace {
 
-const std::vector<std::string> kStrategies{"ddp", "horovod", "mg-wfbp", "ps", "ps-load-balancing", "partitioned-ps", "all-reduce",
-                                           "byteps", "p3", "bytescheduler", "poseidon", "tictac", "bsp"};
+const std::vector<std::string> kStrategies{
+    "ddp",           "horovod",  "mg-wfbp", "ps", "ps-load-balancing", "partitioned-ps", "all-reduce", "byteps", "p3",
+    "bytescheduler", "poseidon", "tictac",  "bsp"};
 
 /// Four layers of unequal size and time.
 LabModel unequal(double time_scale = 1.0) {
@@ -20,14 +21,18 @@ LabModel unequal(double time_scale = 1.0) {
 
 /// A cluster with every cost that there is; `k` times as fast.
 Cluster costly(double k) {
-  Cluster cluster = lab_cluster(3, 2, {.nic = k * 2e9, .nic_latency = 20e-6 / k, .port = k * 10e9, .port_latency = 4e-6 / k});
+  Cluster cluster =
+      lab_cluster(3, 2, {.nic = k * 2e9, .nic_latency = 20e-6 / k, .port = k * 10e9, .port_latency = 4e-6 / k});
   cluster.links["pcie"].bandwidth = BytesPerSecond{k * 12e9};
   cluster.links["nic"].message_cost = Seconds{5e-6 / k};
   cluster.links["nic"].per_flow_cap = BytesPerSecond{k * 1.5e9};
   cluster.devices["GPU"].memory_bandwidth = BytesPerSecond{k * 300e9};
   cluster.devices["GPU"].peak["fp32"] = FlopsPerSecond{k * 10e12};
   cluster.devices["GPU"].launch = Seconds{5e-6 / k};
-  cluster.groups[0].cpu = {.threads = 4, .per_tensor = Seconds{30e-6 / k}, .update_rate = BytesPerSecond{k * 4e9}, .sum_rate = BytesPerSecond{k * 8e9}};
+  cluster.groups[0].cpu = {.threads = 4,
+                           .per_tensor = Seconds{30e-6 / k},
+                           .update_rate = BytesPerSecond{k * 4e9},
+                           .sum_rate = BytesPerSecond{k * 8e9}};
   cluster.collective.launch = Seconds{10e-6 / k};
   cluster.collective.per_step_inter = Seconds{3e-6 / k};
   cluster.collective.interference = 0.1;
@@ -98,7 +103,8 @@ TEST_CASE("a step is at least its compute and its busiest link and at most every
     INFO(name);
     const LabModel lab = unequal();
     const Cluster cluster = costly(1.0);
-    const Prediction prediction = run(lab, cluster, built(name, lab, cluster, 6), {.fidelity = Fidelity::Fluid, .record = true});
+    const Prediction prediction =
+        run(lab, cluster, built(name, lab, cluster, 6), {.fidelity = Fidelity::Fluid, .record = true});
     const double elapsed = prediction.iteration_end.back().value();
     const auto iterations = static_cast<double>(prediction.steps.size());
     CHECK(prediction.step.value() >= prediction.compute.value() * (1.0 - 1e-9));

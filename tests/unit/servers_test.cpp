@@ -10,7 +10,7 @@ using namespace simsync::test;
 
 namespace {
 
-constexpr double kExact = 1e-6;  // a GPU's own PCIe link has a rate, too
+constexpr double kExact = 1e-6;                // a GPU's own PCIe link has a rate, too
 const LabLinks kOne{.nic = 1e9, .port = 1e9};  ///< 1 GB/s: times in s are amounts in GB
 
 /// `servers` shards of equal size, dealt to the hosts of nodes `first`, `first` + 1, ...
@@ -30,8 +30,8 @@ Strategy sharded(const Model& model, int workers, int first, int servers, bool h
   return strategy;
 }
 
-/// Communication of n GPU and k spare machines over M/B, the model in `rounds` times as many pieces as machines. In each
-/// round every server gets a piece in proportion to its part; two rounds may be in flight where servers differ.
+/// Communication of n GPU and k spare machines over M/B, the model in `rounds` times as many pieces as machines. In
+/// each round every server gets a piece in proportion to its part; two rounds may be in flight where servers differ.
 double byteps_time(int n, int k, int rounds) {
   constexpr double kModel = 0.1e9;
   const LabModel lab{{.bytes = kModel}};
@@ -65,7 +65,8 @@ TEST_CASE("one server receives and sends n models", "[engine][server]") {
   // n x M over the server's NIC, then the same back: 2 n M / B. M = 0.2 GB.
   for (const int n : {1, 2, 4, 8}) {
     const LabModel lab{{.bytes = 0.2e9}};
-    CHECK_THAT(step_of(lab, lab_cluster(n, 1, kOne, 1), on_server(lab.model, n, {n, -1})), WithinRel(2.0 * n * 0.2, kExact));
+    CHECK_THAT(step_of(lab, lab_cluster(n, 1, kOne, 1), on_server(lab.model, n, {n, -1})),
+               WithinRel(2.0 * n * 0.2, kExact));
   }
 }
 
@@ -118,22 +119,28 @@ TEST_CASE("a server's threads are busy per tensor and per byte", "[engine][serve
   // That is 2 s of work: sums of all, then updates, then pulls: 2 threads take 1.0 s, one 2.0 s; four or more 0.5 s.
   const LabModel lab{{.bytes = 400}, {.bytes = 400}, {.bytes = 400}, {.bytes = 400}};
   Cluster cluster = lab_cluster(1, 1, kOne, 1);
-  cluster.groups[1].cpu = {.threads = 1, .per_tensor = Seconds{0.1}, .update_rate = BytesPerSecond{2000.0}, .sum_rate = BytesPerSecond{4000.0}};
+  cluster.groups[1].cpu = {.threads = 1,
+                           .per_tensor = Seconds{0.1},
+                           .update_rate = BytesPerSecond{2000.0},
+                           .sum_rate = BytesPerSecond{4000.0}};
   for (const auto& [threads, expected] : {std::pair{1, 2.0}, {2, 1.0}, {4, 0.5}, {8, 0.5}}) {
     cluster.groups[1].cpu.threads = threads;
     CHECK_THAT(step_of(lab, cluster, on_server(lab.model, 1, {1, -1})), WithinAbs(expected, 1e-5));
   }
   // Two workers: two sums per tensor (8 x 0.2), one update (4 x 0.2), two pulls (8 x 0.1): 3.2 s on one thread.
   cluster = lab_cluster(2, 1, kOne, 1);
-  cluster.groups[1].cpu = {.threads = 1, .per_tensor = Seconds{0.1}, .update_rate = BytesPerSecond{2000.0}, .sum_rate = BytesPerSecond{4000.0}};
+  cluster.groups[1].cpu = {.threads = 1,
+                           .per_tensor = Seconds{0.1},
+                           .update_rate = BytesPerSecond{2000.0},
+                           .sum_rate = BytesPerSecond{4000.0}};
   CHECK_THAT(step_of(lab, cluster, on_server(lab.model, 2, {2, -1})), WithinAbs(3.2, 1e-5));
 }
 
 TEST_CASE("all transfers between two nodes share the streams of their connection", "[engine][server]") {
   // One stream reaches 0.25 GB/s of 1 GB/s. 4 tensors of 0.1 GB pushed at once, then pulled: 0.4 GB each way.
   //   one stream serves tensor after tensor, 0.4 s each: pushes end at 0.4 ... 1.6 s and every pull follows its push:
-  //   1.6 + 0.4 s. Two streams: pairs of pushes end at 0.4 and 0.8 s, the last pulls at 1.2 s. Four fill the NIC: pushes
-  //   and pulls 0.4 s each, and eight are no faster.
+  //   1.6 + 0.4 s. Two streams: pairs of pushes end at 0.4 and 0.8 s, the last pulls at 1.2 s. Four fill the NIC:
+  //   pushes and pulls 0.4 s each, and eight are no faster.
   const LabModel lab{{.bytes = 0.1e9}, {.bytes = 0.1e9}, {.bytes = 0.1e9}, {.bytes = 0.1e9}};
   Cluster cluster = lab_cluster(1, 1, kOne, 1);
   cluster.links["nic"].per_flow_cap = BytesPerSecond{0.25e9};
@@ -149,7 +156,8 @@ TEST_CASE("all transfers between two nodes share the streams of their connection
   CHECK_THAT(step_of(lab, two, strategy), WithinRel(2.0, kExact));
 }
 
-TEST_CASE("BytePS: spare machines shorten communication to 2n(n-1) M / ((n^2 + kn - 2k) B)", "[engine][server][byteps]") {
+TEST_CASE("BytePS: spare machines shorten communication to 2n(n-1) M / ((n^2 + kn - 2k) B)",
+          "[engine][server][byteps]") {
   // Per machine a GPU machine serves (n-k) and a spare one 2(n-1) parts of n^2 + kn - 2k. A GPU machine's NIC sends all
   // that it does not serve itself, and its own part to the n-1 others: 1 + (n-2)(n-k)/(n^2 + kn - 2k) M, which is the
   // formula; a spare machine receives n times its part, the same. Identities t / (M/B), n = 4: 1.5, 1.2, 1.0 for
@@ -191,7 +199,8 @@ TEST_CASE("sufficient factors win while there are fewer than 2MN / (K(M+N)) work
   weight.layer = model.add_layer(layer, {});
   model.add_variable(weight);
   lab.model = model;
-  for (const auto& [p, factors, servers] : {std::tuple{2, 8192e-6, 16384e-6}, {4, 24576e-6, 24576e-6}, {8, 57344e-6, 28672e-6}}) {
+  for (const auto& [p, factors, servers] :
+       {std::tuple{2, 8192e-6, 16384e-6}, {4, 24576e-6, 24576e-6}, {8, 57344e-6, 28672e-6}}) {
     const Cluster cluster = lab_cluster(p, 1, {.nic = 1e6});
     CHECK_THAT(step_of(lab, cluster, lab_strategy(lab.model, p, SfbSynchronizer{})), WithinRel(factors, 1e-3));
     CHECK_THAT(step_of(lab, cluster, sharded(lab.model, p, 0, p, false)), WithinRel(servers, 1e-3));

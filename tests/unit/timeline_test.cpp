@@ -19,8 +19,8 @@ using nlohmann::json;
 struct Trace {
   json whole;
   std::map<int, std::string> processes;
-  std::map<std::pair<int, int>, std::string> rows;     ///< process, thread -> name
-  std::map<std::string, std::vector<json>> events;     ///< `node0 ...|gpu0 compute` -> its events
+  std::map<std::pair<int, int>, std::string> rows;  ///< process, thread -> name
+  std::map<std::string, std::vector<json>> events;  ///< `node0 ...|gpu0 compute` -> its events
 };
 
 /// Reads a trace back and checks what holds for every one.
@@ -94,7 +94,8 @@ TEST_CASE("a timeline has a row for each stream and each link", "[engine][timeli
 }
 
 TEST_CASE("a folded timeline says what its nodes stand for", "[engine][timeline]") {
-  const Problem problem = problem_of(chain({{1000, 2500}}), slow_cluster(5), "all-reduce", 5, {Seconds{0.010}, Seconds{0.020}});
+  const Problem problem =
+      problem_of(chain({{1000, 2500}}), slow_cluster(5), "all-reduce", 5, {Seconds{0.010}, Seconds{0.020}});
   const Prediction prediction = recorded(problem);
   REQUIRE(prediction.fidelity == Fidelity::Folded);
   REQUIRE(prediction.stands_for == std::vector<int>{5});
@@ -127,7 +128,8 @@ TEST_CASE("every fidelity and strategy gives rows without overlaps", "[engine][t
   const auto builder = GENERATE(as<std::string>{}, "ddp", "wfbp", "byteps", "p3", "poseidon", "ps-load-balancing");
   const auto fidelity = GENERATE(Fidelity::Auto, Fidelity::Steps);
   CAPTURE(builder);
-  Problem problem = problem_of(chain({{1000, 300}, {500, 700}, {2000, 400}}), slow_cluster(3, 2), builder, 6, {Seconds{0.010}, Seconds{0.020}});
+  Problem problem = problem_of(chain({{1000, 300}, {500, 700}, {2000, 400}}), slow_cluster(3, 2), builder, 6,
+                               {Seconds{0.010}, Seconds{0.020}});
   problem.options.fidelity = fidelity;
   const Trace trace = trace_of(problem, recorded(problem));
   REQUIRE(!trace.events.empty());

@@ -13,5 +13,6 @@ int main(int argc, char** argv) {
   request.cluster = argv[2];
   request.strategy = argv[3];
   request.workers = std::atoi(argv[4]);
-  std::cout << simsync::csv_row(simsync::row_header()) << '\n' << simsync::csv_row(simsync::row_cells(simsync::predict(request))) << '\n';
+  std::cout << simsync::csv_row(simsync::row_header()) << '\n'
+            << simsync::csv_row(simsync::row_cells(simsync::predict(request))) << '\n';
 }

@@ -154,19 +154,23 @@ void place(Cluster& cluster, const std::vector<int>& gpus_per_node) {
   cluster.groups = std::move(groups);
 }
 
-/// The last node with GPUs computes `factor` times slower.
-void slow_one(Cluster& cluster, double factor) {
-  NodeGroup& last = gpu_group(cluster);
-  NodeGroup straggler = last;
-  straggler.name = last.name + "-straggler";
+/// The last node that takes part computes `factor` times slower.
+void slow_one(Cluster& cluster, int workers, double factor) {
+  int before = cluster.workers(workers).back().node;  // nodes of earlier groups are counted off
+  auto group = cluster.groups.begin();
+  for (; before >= group->count; ++group) before -= group->count;
+  NodeGroup straggler = *group;
+  straggler.name += "-straggler";
   straggler.count = 1;
   straggler.compute_slowdown *= factor;
-  const auto at = (&last - cluster.groups.data()) + 1;
-  if (--last.count == 0) {
-    last = straggler;
-  } else {
-    cluster.groups.insert(cluster.groups.begin() + at, straggler);
-  }
+  NodeGroup after = *group;
+  after.name += "-rest";
+  after.count = group->count - before - 1;
+  group->count = before;
+  auto at = group + 1;
+  at = cluster.groups.insert(at, straggler) + 1;
+  if (after.count > 0) cluster.groups.insert(at, after);
+  std::erase_if(cluster.groups, [](const NodeGroup& one) { return one.count == 0; });
 }
 
 Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
@@ -206,7 +210,7 @@ Cluster make_cluster(const PredictRequest& request, Cluster cluster, const Setti
                                    fmt::join(settings.placement, ","), placed, request.workers));
   }
   cluster = grown_to(std::move(cluster), workers);
-  if (settings.straggler) slow_one(cluster, *settings.straggler);
+  if (settings.straggler) slow_one(cluster, workers, *settings.straggler);
   return cluster;
 }
 

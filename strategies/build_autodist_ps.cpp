@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "strategies/families.hpp"
+#include "strategies/names.hpp"
 #include "strategies/partition.hpp"
 
 namespace simsync {
@@ -15,7 +16,14 @@ std::vector<OptionInfo> ps_options() {
       {"local_replication", "false", "true: one pull per host refreshes a copy that its GPUs read (dense variables)"},
       {"sync", "true", "false: workers do not wait for each other at all"},
       {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
+      {"overlap", "wait-free", "when gradients leave: wait-free, or none: after the whole backward pass"},
       {"streams_per_server", "1", "concurrent streams between a worker and a server"}};
+}
+
+/// TensorFlow reads variables inside the step.
+void set_graph(const Options& options, GraphStrategy& graph) {
+  graph.pull_at_step_start = true;
+  graph.overlap = options.one_of("overlap", overlap_words());
 }
 
 PsSynchronizer ps_from(const Options& options) {
@@ -35,7 +43,7 @@ PsSynchronizer ps_for(const Variable& variable, PsSynchronizer ps, Place server)
 }
 
 void build_ps(const BuildRequest& request, const Options& options, Strategy& strategy) {
-  strategy.graph.pull_at_step_start = true;
+  set_graph(options, strategy.graph);
   const PsSynchronizer ps = ps_from(options);
   const Place first = hosts_of(request.cluster, request.workers).all().front();
   for (VariableId id = 0; id < request.model.variables().size(); ++id)
@@ -43,7 +51,7 @@ void build_ps(const BuildRequest& request, const Options& options, Strategy& str
 }
 
 void build_load_balancing(const BuildRequest& request, const Options& options, Strategy& strategy) {
-  strategy.graph.pull_at_step_start = true;
+  set_graph(options, strategy.graph);
   const PsSynchronizer ps = ps_from(options);
   Placement placement(hosts_of(request.cluster, request.workers).all());
   for (VariableId id = 0; id < request.model.variables().size(); ++id) {
@@ -55,7 +63,7 @@ void build_load_balancing(const BuildRequest& request, const Options& options, S
 
 void build_partitioned(const BuildRequest& request, const Options& options, Strategy& strategy,
                        std::int64_t (*shard_count)(std::int64_t length)) {
-  strategy.graph.pull_at_step_start = true;
+  set_graph(options, strategy.graph);
   const PsSynchronizer ps = ps_from(options);
   Placement placement(hosts_of(request.cluster, request.workers).all());
   for (VariableId id = 0; id < request.model.variables().size(); ++id) {

@@ -248,8 +248,7 @@ Problem prepare(const PredictRequest& request) {
           std::move(strategy),
           std::move(profile),
           std::move(plan),
-          settings.options,
-          {}};
+          settings.options};
 }
 
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {

@@ -55,7 +55,6 @@ struct Problem {
   Profile profile;
   Plan plan;
   ReplayOptions options;
-  std::vector<std::string> notes;  ///< what was assumed, for stderr
 };
 
 /// Reads the files, builds the strategy and compiles the plan. @throws InputError, PlanError.

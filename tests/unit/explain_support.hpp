@@ -21,7 +21,7 @@ inline Problem problem_of(Model model, Cluster cluster, const std::string& build
   profile.layers.assign(model.layer_count(), layer);
   profile.update = Seconds{0.005};
   Plan plan = compile(model, profile, cluster, strategy);
-  return {std::move(model), std::move(cluster), std::move(strategy), std::move(profile), std::move(plan), {}, {}};
+  return {std::move(model), std::move(cluster), std::move(strategy), std::move(profile), std::move(plan), {}};
 }
 
 inline Prediction recorded(const Problem& problem) {

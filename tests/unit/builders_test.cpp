@@ -298,7 +298,8 @@ TEST_CASE("poseidon sends factors of dense matrices and shards the rest over the
   CHECK(shares(servers).size() == 8);
 
   // With 320 samples per worker factors are ten times larger: the crossover of 4096 x 4096 falls to 12 machines.
-  BuildRequest large = request_for(model, make_cluster(13, 1), 13);
+  const Cluster thirteen = make_cluster(13, 1);  // a request only refers to its cluster
+  BuildRequest large = request_for(model, thirteen, 13);
   large.batch = 320;
   CHECK(std::holds_alternative<PsSynchronizer>(build_strategy("poseidon", large).variables[fc].shards[0].synchronizer));
 }

@@ -103,6 +103,8 @@ void check_names(const SweepOptions& options) {
 }
 
 void run_sweep(const SweepOptions& options) {
+  if (options.resume && !options.sort.empty())
+    throw InputError("--resume goes on in the order of the sweep and cannot be combined with --sort");
   check_names(options);
   auto requests = shard_of(combinations(options), options.shard);
   RowFile file(options.csv, csv_row(row_header()), options.resume && options.sort.empty());

@@ -192,6 +192,16 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
   return out;
 }
 
+/// Layer times are those of `first`; nodes with another device compute slower or faster by what its roofline says.
+void relate_devices(Cluster& cluster, const std::string& first, const Model& model, const std::string& precision,
+                    std::int64_t batch) {
+  const auto estimate = [&](const std::string& device) {
+    return estimate_profile(model, roofline_of(cluster.devices.at(device), precision), batch).step();
+  };
+  for (NodeGroup& group : cluster.groups)
+    if (group.gpus > 0 && group.device != first) group.compute_slowdown *= estimate(group.device) / estimate(first);
+}
+
 Cluster make_cluster(const PredictRequest& request, Cluster cluster, const Settings& settings, int workers) {
   for (const auto& [key, value] : settings.cluster) {
     try {
@@ -234,7 +244,7 @@ Problem prepare(const PredictRequest& request) {
                                                        .options = settings.strategy,
                                                        .seed = settings.seed});
   const Place first = cluster.workers(request.workers).front();
-  const std::string& device = cluster.group_of(first.node).device;
+  const std::string device = cluster.group_of(first.node).device;
   const std::string precision = settings.precision.value_or(cluster.precision);
   Profile profile = make_profile(model, {.device = device,
                                          .precision = precision,
@@ -242,13 +252,10 @@ Problem prepare(const PredictRequest& request) {
                                          .roofline = roofline_of(cluster.devices.at(device), precision),
                                          .step_time = settings.step_time,
                                          .profile = settings.profile});
+  relate_devices(cluster, device, model, precision, batch);
   Plan plan = compile(model, profile, cluster, strategy);
-  return {std::move(model),
-          std::move(cluster),
-          std::move(strategy),
-          std::move(profile),
-          std::move(plan),
-          settings.options};
+  return {std::move(model),   std::move(cluster), std::move(strategy),
+          std::move(profile), std::move(plan),    settings.options};
 }
 
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {

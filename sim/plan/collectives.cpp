@@ -150,24 +150,18 @@ void make_broadcast_reduce(Maker& maker, const GroupShape& group, int chunks) {
                                    .fill_inter = 2 * (group.nodes() - 1),
                                    .fill_shared = 2.0 * (group.nodes() - 1)});
   int previous = -1;
-  for (int r = n - 1; r > 0; --r)
-    previous = maker.add({.from = r,
-                          .to = r - 1,
+  const auto pass_on = [&](int from, int to) {
+    previous = maker.add({.from = from,
+                          .to = to,
                           .bytes = 1.0,
                           .rounds = chunks,
                           .pipeline = line,
                           .needs = {previous},
                           .lag = 0,
                           .after = {}});
-  for (int r = 1; r < n; ++r)
-    previous = maker.add({.from = r - 1,
-                          .to = r,
-                          .bytes = 1.0,
-                          .rounds = chunks,
-                          .pipeline = line,
-                          .needs = {previous},
-                          .lag = 0,
-                          .after = {}});
+  };
+  for (int r = n - 1; r > 0; --r) pass_on(r, r - 1);
+  for (int r = 1; r < n; ++r) pass_on(r - 1, r);
 }
 
 }  // namespace

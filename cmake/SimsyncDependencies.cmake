@@ -31,3 +31,12 @@ function(simsync_report_missing)
     message(FATAL_ERROR "Required packages were not found:\n  ${text}")
   endif()
 endfunction()
+
+# simsync_find(NAME WHAT): an optional package. When it is missing, says which part is left out and what brings it.
+macro(simsync_find simsync_name simsync_what)
+  find_package(${simsync_name} QUIET)
+  if(NOT ${simsync_name}_FOUND)
+    simsync_debian_package(${simsync_name} simsync_package)
+    message(STATUS "Left out: ${simsync_what} (${simsync_name} not found, Debian package ${simsync_package})")
+  endif()
+endmacro()

@@ -1,0 +1,1 @@
+#include "hw/testbed/testbed.hpp"

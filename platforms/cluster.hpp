@@ -115,6 +115,8 @@ struct CollectiveCosts {
   double interference = 0.0;
   /// Share of link bandwidth that a collective's payload reaches at best (protocol and pipeline bubbles).
   double efficiency = 1.0;
+  /// What `auto` means here: `auto` for the choice of NCCL's tuner, or the one algorithm of the library (Gloo: `ring`).
+  std::string algorithm = "auto";
   friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
 };
 

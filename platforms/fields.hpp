@@ -101,6 +101,7 @@ void visit(V& v, CollectiveCosts& costs) {
   v.may("channels", costs.channels, kFew);
   v.may("interference", costs.interference, kTaken);
   v.may("efficiency", costs.efficiency, kShare);
+  v.may("algorithm", costs.algorithm, kNone);
 }
 
 }  // namespace simsync::fields

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/fusion.hpp"
 #include "sim/plan/plan_writer.hpp"
+#include "strategies/names.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -16,8 +18,20 @@ struct Reduced {
   std::vector<Seconds> encoding;               ///< by gradient
 };
 
+/// What `auto` means with this cluster's library. @throws PlanError for a word that is no algorithm.
+CollectiveAlgorithm algorithm_of_library(const Cluster& cluster) {
+  std::vector<std::string> known;
+  for (const auto& [word, algorithm] : collective_algorithm_words()) {
+    if (word == cluster.collective.algorithm) return algorithm;
+    known.push_back(word);
+  }
+  throw PlanError(fmt::format("collective.algorithm of cluster '{}' is '{}': expected one of {}", cluster.name,
+                              cluster.collective.algorithm, fmt::join(known, ", ")));
+}
+
 Reduced collect(const PlanWriter& writer) {
   Reduced out;
+  const CollectiveAlgorithm library = algorithm_of_library(writer.cluster);
   std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
   Seconds elapsed;
   for (LayerId layer = writer.model.layer_count(); layer-- > 0;) {
@@ -40,8 +54,9 @@ Reduced collect(const PlanWriter& writer) {
            .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
            .group = reduce->group,
            .priority = how.priority});
-      out.algorithm.push_back(reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm
-                                                                             : reduce->algorithm);
+      const CollectiveAlgorithm asked =
+          reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm : reduce->algorithm;
+      out.algorithm.push_back(asked == CollectiveAlgorithm::Auto ? library : asked);
       out.encoding.push_back(compression_time(how, bytes, writer.device()));
     }
   }
@@ -66,7 +81,7 @@ void write_all_reduce(PlanWriter& writer) {
   const LinkRates rates = link_rates(writer.cluster, writer.plan.ranks);
   const Seconds launch = writer.cluster.collective.launch + graph.per_operation_cost;
   const auto cost = [&](double bytes) {
-    const auto algorithm = choose_algorithm(graph.algorithm, group, bytes, rates);
+    const auto algorithm = choose_algorithm(reduced.algorithm.front(), group, bytes, rates);
     return launch + collective_time(CollectivePrimitive::AllReduce, algorithm, group, bytes, rates);
   };
   const auto buckets = fuse(graph.fusion, reduced.gradients, cost);

@@ -15,6 +15,7 @@ struct Piece {
   double bytes = 0.0;
   int messages = 1;
   std::size_t number = 0;
+  std::int32_t tensor = -1;  ///< of the plan
 };
 
 /// Writes the life of one variable on its servers.
@@ -87,7 +88,8 @@ private:
       }
       piece_of_server[ps->server] = pieces_.size();
       const int parts = pieces_of(bytes, limit);
-      for (int part = 0; part < parts; ++part) pieces_.push_back({*ps, bytes / parts, 1, pieces_.size()});
+      for (int part = 0; part < parts; ++part)
+        pieces_.push_back({*ps, bytes / parts, 1, pieces_.size(), w_.plan.tensors++});
     }
   }
 
@@ -178,8 +180,10 @@ private:
                w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
   }
 
-  Op server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration) {
+  Op server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration, double bytes) {
     Op op;
+    op.tensor = piece.tensor;
+    op.bytes = bytes;
     op.kind = OpKind::HostWork;
     op.scope = scope;
     op.queue = server_queue(piece.how.server);
@@ -211,6 +215,7 @@ private:
                      {aggregated ? End::Kind::Host : End::Kind::Device, {}}, {End::Kind::Fixed, piece.how.server},
                      gathered, label(piece.number));
     op.queue = w_.push;
+    op.tensor = piece.tensor;
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;
     op.duration = w_.strategy.graph.per_operation_cost;
@@ -219,7 +224,7 @@ private:
     const OpId sent = w_.add(std::move(op));
     constexpr double kSumPasses = 3.0;  // two operands read, one written
     Op sum = server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
-                         per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered));
+                         per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
     sum.after = {{sent, 0}};
     return w_.add(std::move(sum));
   }
@@ -229,7 +234,8 @@ private:
     constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
     Op op = server_work(
         piece, Scope::Job, Phase::Update,
-        here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0});
+        here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0},
+        here ? piece.bytes : 0.0);
     op.after = {{summed, 0}};
     return w_.add(std::move(op));
   }
@@ -238,13 +244,14 @@ private:
     const bool proxy = piece.how.local_replication;
     const Scope scope = proxy ? Scope::Node : Scope::Rank;
     if (per_tensor(piece).value() > 0.0) {
-      Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece));
+      Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
       serve.after = {{fresh, 0}};
       fresh = w_.add(std::move(serve));
     }
     Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server},
                      {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
     op.queue = w_.pull;
+    op.tensor = piece.tensor;
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;
     op.duration = w_.strategy.graph.per_operation_cost;

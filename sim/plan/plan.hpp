@@ -81,11 +81,13 @@ struct Op {
 
   End from;            ///< Transfer; HostWork: where
   End to;              ///< Transfer
-  double bytes = 0.0;  ///< Transfer, Collective: payload
+  double bytes = 0.0;  ///< Transfer, Collective: payload; HostWork: gradient bytes summed or applied
   int messages = 1;    ///< Transfer: messages that the bytes travel in
   /// Transfer between hosts: parallel streams of the connection between the two nodes, which all transfers of that
   /// direction share; 0: a stream of its own.
   int streams = 0;
+  /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers; -1: none.
+  std::int32_t tensor = -1;
   CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
 };
@@ -109,6 +111,7 @@ struct Plan {
   std::vector<int> nodes;           ///< nodes with ranks, ascending: cell index -> node
   std::vector<int> node_begin;      ///< cell index -> first rank; one more entry than `nodes`
   std::vector<Place> servers;       ///< fixed places that hold parameters, ascending, without repetition
+  std::int32_t tensors = 0;         ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
   std::vector<Op> ops;  ///< every `after` names an op; those with lag 0 form no cycle
 

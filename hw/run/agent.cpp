@@ -1,0 +1,143 @@
+#include "hw/run/agent.hpp"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+
+#include "hw/run/meeting.hpp"
+
+namespace simsync {
+namespace {
+
+/// Data streams between two agents: as many as the plan's transfers use at a time.
+int data_streams(const Plan& plan) {
+  int most = 1;
+  for (const Op& op : plan.ops)
+    if (op.kind == OpKind::Transfer) most = std::max(most, op.streams);
+  return most;
+}
+
+class Agent {
+public:
+  Agent(const Plan& plan, const AgentOptions& options)
+      : plan_(plan),
+        options_(options),
+        roles_(plan),
+        buffers_(roles_, options.self, options.run.optimizer),
+        meeting_(options.self, roles_.agents(), options.run.timeout_s),
+        links_(options.self, options.self == 0 ? options.agent0_address : options.address + ":0",
+               {.frame = [this](AgentId from, const FrameHeader& h, Pieces p) { take(from, h, p); },
+                .lost = [this](AgentId peer, const std::string& why) { lost(peer, why); }}) {
+    meeting_.use(links_);
+  }
+  ~Agent() { links_.close(); }
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  std::optional<Measurement> run() {
+    try {
+      return take_part();
+    } catch (const std::exception& e) {
+      tell_others(e.what());
+      throw;
+    }
+  }
+
+private:
+  std::optional<Measurement> take_part() {
+    const double timeout = options_.run.timeout_s;
+    if (options_.self != 0) links_.connect(0, options_.agent0_address, data_streams(plan_), timeout);
+    const auto addresses = meeting_.exchange_addresses(fmt::format("{}:{}", options_.address, links_.port()));
+    // Everybody has a connection with agent 0 by now.
+    if (options_.self != 0 && !roles_.is_server(options_.self))
+      for (AgentId peer = plan_.rank_count(); peer < roles_.agents(); ++peer)
+        links_.connect(peer, addresses[static_cast<std::size_t>(peer)], data_streams(plan_), timeout);
+    std::unique_ptr<CollectiveBackend> collectives;
+    const bool any =
+        std::any_of(plan_.ops.begin(), plan_.ops.end(), [](const Op& op) { return op.kind == OpKind::Collective; });
+    if (any && !roles_.is_server(options_.self))
+      collectives = make_gloo({options_.self, plan_.rank_count(), options_.address, timeout}, meeting_);
+    Executor executor(roles_,
+                      {.self = options_.self,
+                       .iterations = options_.run.warm_up + options_.run.iterations,
+                       .slowdown = options_.slowdown,
+                       .timeout_s = timeout},
+                      inbox_, links_, buffers_, collectives.get());
+    meeting_.wait_for_all();
+    const AgentRecord record = executor.run();
+    const auto texts = meeting_.gather(to_text(record));
+    if (options_.self != 0) return std::nullopt;
+    std::vector<AgentRecord> records;
+    for (const auto& text : texts) records.push_back(agent_record(text));
+    return merge(records, options_.run.warm_up);
+  }
+
+  void take(AgentId from, const FrameHeader& header, Pieces payload) {
+    const Event event{.instance = {header.op, header.cell}, .iteration = header.iteration, .from = from, .at = now_s()};
+    const auto push = [&](Event::Kind kind, std::string text = {}) {
+      Event out = event;
+      out.kind = kind;
+      out.text = std::move(text);
+      inbox_.push(std::move(out));
+    };
+    switch (header.kind) {
+      case FrameKind::Data:
+        try {
+          if (buffers_.take(header, payload)) push(Event::Kind::Arrived);
+        } catch (const WrongResult& e) {
+          push(Event::Kind::Failed, e.what());
+        }
+        return;
+      case FrameKind::Ended:
+        return push(Event::Kind::Notified);
+      case FrameKind::Begin:
+        return push(Event::Kind::Begin);
+      case FrameKind::Ask:
+        return push(Event::Kind::Ask);
+      case FrameKind::Failed: {
+        const std::string why = text_of(payload);
+        meeting_.fail(why);
+        return push(Event::Kind::Failed, why);
+      }
+      default:
+        (void)meeting_.take(from, header, payload);
+    }
+  }
+
+  void lost(AgentId peer, const std::string& why) {
+    if (meeting_.may_leave(peer)) return;
+    const std::string text = fmt::format("{} lost the connection to {}: {}", name_of(plan_, options_.self),
+                                         name_of(plan_, peer), why.empty() ? "it ended" : why);
+    meeting_.fail(text);
+    inbox_.push({.kind = Event::Kind::Lost, .from = peer, .at = now_s(), .text = text});
+  }
+
+  void tell_others(const std::string& why) {
+    if (options_.self != 0) return links_.send(0, {.kind = FrameKind::Failed}, why);
+    for (AgentId agent = 1; agent < roles_.agents(); ++agent) links_.send(agent, {.kind = FrameKind::Failed}, why);
+  }
+
+  const Plan& plan_;
+  AgentOptions options_;
+  Roles roles_;
+  Buffers buffers_;
+  Inbox inbox_;
+  Meeting meeting_;
+  Links links_;
+};
+
+}  // namespace
+
+std::optional<Measurement> run_agent(const Plan& plan, const AgentOptions& options) {
+  prctl(PR_SET_TIMERSLACK, 1UL);  // sleeps end when they should
+  return Agent(plan, options).run();
+}
+
+std::string name_of(const Plan& plan, AgentId agent) {
+  if (agent < plan.rank_count())
+    return fmt::format("worker {} (node {})", agent, plan.ranks[static_cast<std::size_t>(agent)].node);
+  return "server on " + name_of(plan.servers[static_cast<std::size_t>(agent - plan.rank_count())]);
+}
+
+}  // namespace simsync

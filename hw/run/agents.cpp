@@ -1,1 +1,0 @@
-#include "hw/run/agents.hpp"

@@ -1,0 +1,289 @@
+#include "hw/run/executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace simsync {
+namespace {
+
+int server_threads(const Plan& plan) {
+  int most = 1;
+  for (const Op& op : plan.ops)
+    if (op.kind == OpKind::HostWork && op.tensor >= 0)
+      most = std::max(most, plan.queues[static_cast<std::size_t>(op.queue)].slots);
+  constexpr int kMostThreads = 16;
+  return std::min(most, kMostThreads);
+}
+
+}  // namespace
+
+Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& inbox, Links& links, Buffers& buffers,
+                   CollectiveBackend* collectives)
+    : roles_(roles),
+      options_(options),
+      inbox_(inbox),
+      links_(links),
+      buffers_(buffers),
+      collectives_(collectives),
+      duties_(duties_of(roles, options.self)),
+      queues_(roles.plan().queues.size()),
+      communication_(std::make_unique<WorkerThreads>(1)) {
+  if (roles.is_server(options.self)) server_ = std::make_unique<WorkerThreads>(server_threads(roles.plan()));
+  if (collectives_ == nullptr) return;
+  for (std::size_t op = 0; op < roles.plan().ops.size(); ++op) {
+    if (roles.plan().ops[op].kind != OpKind::Collective) continue;
+    const auto [in, out] = buffers.collective(static_cast<OpId>(op), 0);
+    collectives_->prepare(roles.plan().ops[op], static_cast<std::uint32_t>(op), in, out);
+  }
+}
+
+AgentRecord Executor::run() {
+  record_.iteration_end.assign(static_cast<std::size_t>(options_.iterations), 0.0);
+  if (duties_.tasks.empty() && duties_.ends + duties_.asked == 0) finished_ = options_.iterations;
+  device_free_ = now_s();
+  for (std::size_t task = 0; finished_ == 0 && task < duties_.tasks.size(); ++task)
+    if (duties_.tasks[task].waits_now == 0) ready(static_cast<std::int32_t>(task), 0, device_free_);
+  double heard = now_s();
+  while (finished_ < options_.iterations) {
+    const double limit = heard + options_.timeout_s;
+    const double next = timers_.empty() ? limit : std::min(limit, timers_.top().at);
+    if (const auto event = inbox_.pop_until(next)) {
+      heard = now_s();
+      handle(*event);
+      continue;
+    }
+    if (timers_.empty() || timers_.top().at > now_s()) {
+      if (now_s() >= limit)
+        throw RunError(fmt::format("nothing happened for {} s in iteration {}: waiting for {}", options_.timeout_s,
+                                   finished_, waiting_for()));
+      continue;
+    }
+    const Timer timer = timers_.top();
+    timers_.pop();
+    heard = now_s();
+    ended(timer.instance, timer.iteration, timer.at);
+  }
+  return std::move(record_);
+}
+
+std::string Executor::waiting_for() const {
+  const Iteration& now = *iterations_[static_cast<std::size_t>(finished_)];
+  std::string out;
+  int listed = 0;
+  for (std::size_t task = 0; task < duties_.tasks.size() && listed < 3; ++task) {
+    const Instance& i = duties_.tasks[task].instance;
+    if (now.done[task] != 0 || now.pending[task] > 0 || started_.contains({finished_, i})) continue;
+    out += fmt::format("{}'{}'", listed++ > 0 ? ", " : "", title_of(roles_.plan(), op_of(i)));
+  }
+  for (const auto& [key, at] : started_)
+    if (key.first == finished_ && listed++ < 3)
+      out += fmt::format("{}the end of '{}'", out.empty() ? "" : ", ", title_of(roles_.plan(), op_of(key.second)));
+  return out.empty() ? "other agents" : out;
+}
+
+Executor::Iteration& Executor::iteration(int k) {
+  while (static_cast<int>(iterations_.size()) <= k) {
+    auto next = std::make_unique<Iteration>();
+    next->left = duties_.ends + duties_.asked + static_cast<std::int64_t>(duties_.tasks.size());
+    next->done.assign(duties_.tasks.size(), 0);
+    for (const auto& task : duties_.tasks)
+      next->pending.push_back(task.waits_now + (iterations_.empty() ? 0 : task.waits_before));
+    next->ready.assign(duties_.tasks.size(), 0.0);
+    iterations_.push_back(std::move(next));
+  }
+  return *iterations_[static_cast<std::size_t>(k)];
+}
+
+void Executor::handle(const Event& event) {
+  switch (event.kind) {
+    case Event::Kind::Ended:
+      return ended(event.instance, event.iteration, event.at);
+    case Event::Kind::Arrived:
+      if (!roles_.is_server(options_.self)) {
+        buffers_.check_pull(event.instance, event.iteration);
+        ++record_.checked;
+      }
+      return ended(event.instance, event.iteration, event.at);
+    case Event::Kind::Notified:
+      leave_queue(event.instance);
+      return release(duties_.index_of(event.instance), event.iteration, event.at);
+    case Event::Kind::Begin:
+      return start_collective(event.instance, event.iteration);
+    case Event::Kind::Ask:
+      send_bytes(event.instance, event.iteration);
+      return count_off(event.iteration);
+    case Event::Kind::Lost:
+    case Event::Kind::Failed:
+      throw RunError(event.text);
+  }
+}
+
+void Executor::release(std::int32_t position, int k, double at) {
+  if (position < 0) return;
+  for (const auto& next : duties_.releases[static_cast<std::size_t>(position)]) {
+    if (k + next.lag >= options_.iterations) continue;
+    Iteration& target = iteration(k + next.lag);
+    const auto task = static_cast<std::size_t>(next.task);
+    target.ready[task] = std::max(target.ready[task], at);
+    if (--target.pending[task] == 0) ready(next.task, k + next.lag, target.ready[task]);
+  }
+}
+
+void Executor::ready(std::int32_t task, int k, double at) {
+  const Instance& instance = duties_.tasks[static_cast<std::size_t>(task)].instance;
+  const Op& op = op_of(instance);
+  if (op.queue < 0) return start(instance, k, at);
+  const Queue& queue = roles_.plan().queues[static_cast<std::size_t>(op.queue)];
+  const int priority = queue.ordering == Ordering::Priority ? op.priority : 0;
+  queues_[static_cast<std::size_t>(op.queue)].waiting.insert({priority, sequence_++, task, k, at});
+  serve(op.queue);
+}
+
+bool Executor::admits(const Queue& queue, const QueueState& state, double bytes) const {
+  if (queue.slots > 0 && state.in_service >= queue.slots) return false;
+  if (queue.credit <= 0.0 || state.in_service == 0) return true;
+  return queue.strict ? state.in_flight + bytes <= queue.credit : state.in_flight < queue.credit;
+}
+
+void Executor::serve(QueueId id) {
+  const Queue& queue = roles_.plan().queues[static_cast<std::size_t>(id)];
+  QueueState& state = queues_[static_cast<std::size_t>(id)];
+  for (auto next = state.waiting.begin(); next != state.waiting.end();) {
+    const Waiting chosen = *next;
+    const Instance instance = duties_.tasks[static_cast<std::size_t>(chosen.task)].instance;
+    if (!admits(queue, state, op_of(instance).bytes)) {
+      if (!queue.strict || (queue.slots > 0 && state.in_service >= queue.slots)) return;
+      ++next;
+      continue;
+    }
+    next = state.waiting.erase(next);
+    ++state.in_service;
+    state.in_flight += op_of(instance).bytes;
+    start(instance, chosen.iteration, chosen.ready);
+  }
+}
+
+void Executor::leave_queue(const Instance& instance) {
+  const Op& op = op_of(instance);
+  const std::int32_t position = duties_.index_of(instance);
+  if (op.queue < 0 || position < 0 || duties_.task_of[static_cast<std::size_t>(position)] < 0) return;
+  QueueState& state = queues_[static_cast<std::size_t>(op.queue)];
+  --state.in_service;
+  state.in_flight -= op.bytes;
+  serve(op.queue);
+}
+
+void Executor::note_start(const Instance& instance, int k, double at) {
+  started_[{k, instance}] = at;
+}
+
+void Executor::start(const Instance& instance, int k, double at) {
+  const Op& op = op_of(instance);
+  count_off(k);
+  switch (op.kind) {
+    case OpKind::Compute: {
+      const double begin = std::max(at, device_free_);
+      device_free_ = begin + op.duration.value() * options_.slowdown;
+      note_start(instance, k, begin);
+      timers_.push({device_free_, instance, k});
+      return;
+    }
+    case OpKind::HostWork:
+      return start_host_work(instance, k, at);
+    case OpKind::Transfer:
+      return start_transfer(instance, k);
+    case OpKind::Collective:
+      if (roles_.coordinated(op))
+        for (int rank = 0; rank < roles_.plan().rank_count(); ++rank)
+          if (rank != options_.self)
+            links_.send(rank, {.kind = FrameKind::Begin, .op = instance.op, .cell = instance.cell, .iteration = k});
+      return start_collective(instance, k);
+  }
+}
+
+void Executor::work(WorkerThreads& threads, const Instance& instance, int k, std::function<void()> job) {
+  note_start(instance, k, now_s());
+  threads.post([this, instance, k, job = std::move(job)] {
+    Event event{.kind = Event::Kind::Ended, .instance = instance, .iteration = k};
+    try {
+      job();
+    } catch (const std::exception& e) {
+      event.kind = Event::Kind::Failed;
+      event.text = fmt::format("{}: {}", title_of(roles_.plan(), op_of(instance)), e.what());
+    }
+    event.at = now_s();
+    inbox_.push(std::move(event));
+  });
+}
+
+void Executor::start_host_work(const Instance& instance, int k, double at) {
+  const Op& op = op_of(instance);
+  if (op.tensor < 0) {
+    note_start(instance, k, at);
+    timers_.push({std::max(at, now_s()) + op.duration.value(), instance, k});
+    return;
+  }
+  if (op.reason.phase == Phase::Aggregate) return work(*server_, instance, k, [=, this] { buffers_.add(instance); });
+  if (op.reason.phase == Phase::Update) return work(*server_, instance, k, [=, this] { buffers_.update(instance.op); });
+  note_start(instance, k, now_s());
+  timers_.push({now_s(), instance, k});  // serving a read is part of sending it
+}
+
+void Executor::start_transfer(const Instance& instance, int k) {
+  const AgentId source = roles_.source(instance);
+  const AgentId sink = roles_.sink(instance);
+  if (source == sink) {
+    // Device and host memory are one here.
+    note_start(instance, k, now_s());
+    timers_.push({now_s(), instance, k});
+    return;
+  }
+  if (source == options_.self) return send_bytes(instance, k);
+  links_.send(source, {.kind = FrameKind::Ask, .op = instance.op, .cell = instance.cell, .iteration = k});
+}
+
+void Executor::send_bytes(const Instance& instance, int k) {
+  if (noted(k)) record_.spans.push_back({instance, k, now_s(), -1.0});
+  links_.send_data(roles_.sink(instance), {.op = instance.op, .cell = instance.cell, .iteration = k},
+                   buffers_.outgoing(instance, k));
+}
+
+void Executor::start_collective(const Instance& instance, int k) {
+  const bool queued = op_of(instance).queue >= 0;
+  auto& own = concurrent_[queued ? -1 : instance.op];
+  if (!queued && own == nullptr) own = std::make_unique<WorkerThreads>(1);
+  work(queued ? *communication_ : *own, instance, k, [this, instance, k] {
+    const auto [in, out] = buffers_.collective(instance.op, k);
+    collectives_->run(op_of(instance), static_cast<std::uint32_t>(instance.op), in, out);
+    buffers_.check_collective(instance.op, k, k + 1 == options_.iterations);
+  });
+}
+
+void Executor::ended(const Instance& instance, int k, double at) {
+  if (op_of(instance).kind == OpKind::Collective) ++record_.checked;
+  const auto start = started_.find({k, instance});
+  if (noted(k)) record_.spans.push_back({instance, k, start == started_.end() ? -1.0 : start->second, at});
+  if (start != started_.end()) started_.erase(start);
+  leave_queue(instance);
+  const std::int32_t position = duties_.index_of(instance);
+  release(position, k, at);
+  for (const AgentId other : duties_.notify[static_cast<std::size_t>(position)])
+    links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .cell = instance.cell, .iteration = k});
+  const std::int32_t task = duties_.task_of[static_cast<std::size_t>(position)];
+  if (task >= 0) iteration(k).done[static_cast<std::size_t>(task)] = 1;
+  auto& end = record_.iteration_end[static_cast<std::size_t>(k)];
+  end = std::max(end, at);
+  count_off(k);
+}
+
+void Executor::count_off(int k) {
+  --iteration(k).left;
+  while (finished_ < static_cast<int>(iterations_.size()) &&
+         iterations_[static_cast<std::size_t>(finished_)]->left == 0)
+    *iterations_[static_cast<std::size_t>(finished_++)] = {};
+}
+
+}  // namespace simsync

@@ -1,0 +1,109 @@
+// Runs one agent's part of a Plan: counts what tasks wait for, serves queues, starts what is free to start.
+#pragma once
+#include <map>
+#include <memory>
+#include <queue>
+#include <set>
+#include <vector>
+
+#include "hw/run/buffers.hpp"
+#include "hw/run/collectives.hpp"
+#include "hw/run/inbox.hpp"
+#include "hw/run/links.hpp"
+#include "hw/run/measurement.hpp"
+#include "hw/run/worker_threads.hpp"
+
+namespace simsync {
+
+/// A run that cannot go on; the text says which agent, which iteration and why.
+class RunError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+struct ExecutorOptions {
+  AgentId self = 0;
+  int iterations = 13;
+  double slowdown = 1.0;    ///< of this rank's device: layer times are multiplied by it
+  double timeout_s = 30.0;  ///< longest time in which nothing happens
+};
+
+/// Compute is emulated: the device is busy until a deadline, as a GPU leaves its host idle. A device goes from one
+/// task to the next without the executor's own delay, because deadlines follow from deadlines.
+class Executor {
+public:
+  Executor(const Roles& roles, const ExecutorOptions& options, Inbox& inbox, Links& links, Buffers& buffers,
+           CollectiveBackend* collectives);
+  /// All iterations. @throws RunError, WrongResult.
+  AgentRecord run();
+
+private:
+  struct Waiting {
+    int priority;
+    std::int64_t sequence;
+    std::int32_t task;
+    int iteration;
+    double ready;
+    auto operator<=>(const Waiting& other) const {
+      return std::tie(priority, sequence) <=> std::tie(other.priority, other.sequence);
+    }
+  };
+  struct QueueState {
+    int in_service = 0;
+    double in_flight = 0.0;
+    std::set<Waiting> waiting;
+  };
+  struct Iteration {
+    std::vector<std::int32_t> pending;  ///< by task
+    std::vector<double> ready;          ///< by task: when the last of what it waits for ended
+    std::vector<char> done;             ///< by task
+    std::int64_t left = 0;              ///< tasks not started, instances not ended here, transfers not asked for
+  };
+  struct Timer {
+    double at;
+    Instance instance;
+    int iteration;
+    bool operator>(const Timer& other) const { return at > other.at; }
+  };
+
+  [[nodiscard]] const Op& op_of(const Instance& i) const { return roles_.op(i); }
+  Iteration& iteration(int k);
+  void handle(const Event& event);
+  void release(std::int32_t position, int iteration, double at);
+  void ready(std::int32_t task, int iteration, double at);
+  void serve(QueueId queue);
+  [[nodiscard]] bool admits(const Queue& queue, const QueueState& state, double bytes) const;
+  void leave_queue(const Instance& instance);
+  void start(const Instance& instance, int iteration, double at);
+  void start_host_work(const Instance& instance, int iteration, double at);
+  void start_transfer(const Instance& instance, int iteration);
+  void send_bytes(const Instance& instance, int iteration);
+  void start_collective(const Instance& instance, int iteration);
+  void ended(const Instance& instance, int iteration, double at);
+  void count_off(int iteration);
+  void note_start(const Instance& instance, int iteration, double at);
+  [[nodiscard]] bool noted(int iteration) const { return iteration + 2 >= options_.iterations; }
+  [[nodiscard]] std::string waiting_for() const;
+  void work(WorkerThreads& threads, const Instance& instance, int iteration, std::function<void()> job);
+
+  const Roles& roles_;
+  ExecutorOptions options_;
+  Inbox& inbox_;
+  Links& links_;
+  Buffers& buffers_;
+  CollectiveBackend* collectives_;
+  Duties duties_;
+  std::vector<std::unique_ptr<Iteration>> iterations_;
+  std::vector<QueueState> queues_;
+  std::int64_t sequence_ = 0;
+  double device_free_ = 0.0;  ///< when the device has done what it was given
+  std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+  int finished_ = 0;  ///< iterations that have ended here
+  AgentRecord record_;
+  std::map<std::pair<int, Instance>, double> started_;
+  std::map<OpId, std::unique_ptr<WorkerThreads>> concurrent_;  ///< one thread per collective that has no queue
+  std::unique_ptr<WorkerThreads> communication_;
+  std::unique_ptr<WorkerThreads> server_;
+};
+
+}  // namespace simsync

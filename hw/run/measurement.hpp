@@ -1,0 +1,45 @@
+// What a real run showed.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "hw/run/roles.hpp"
+
+namespace simsync {
+
+/// One instance as it really ran; seconds of one clock, `start` of a transfer at its source.
+struct MeasuredSpan {
+  Instance instance;
+  int iteration = 0;
+  double start = 0.0;
+  double end = 0.0;
+};
+
+struct Measurement {
+  std::vector<Seconds> steps;       ///< every measured step, warm-up left out
+  std::vector<MeasuredSpan> spans;  ///< of the last two iterations, by start
+  std::int64_t checked = 0;         ///< results that were compared with what they should be
+
+  /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
+  [[nodiscard]] Seconds quantile(double share) const;
+  [[nodiscard]] Seconds median() const { return quantile(0.5); }
+};
+
+/// What one agent notes while it runs.
+struct AgentRecord {
+  std::vector<double> iteration_end;  ///< when the last instance that ends at this agent ended
+  std::vector<MeasuredSpan> spans;    ///< start or end is negative when it is not this agent that knows it
+  std::int64_t checked = 0;
+};
+
+/// Text for the wire and back. @throws std::runtime_error for a text that is none.
+std::string to_text(const AgentRecord& record);
+AgentRecord agent_record(const std::string& text);
+std::string to_text(const Measurement& measurement);
+Measurement measurement(const std::string& text);
+
+/// An iteration ends when it has ended everywhere; the first `warm_up` steps are left out.
+Measurement merge(const std::vector<AgentRecord>& records, int warm_up);
+
+}  // namespace simsync

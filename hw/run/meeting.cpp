@@ -1,0 +1,199 @@
+#include "hw/run/meeting.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <sstream>
+
+#include "hw/run/executor.hpp"
+
+namespace simsync {
+namespace {
+
+std::pair<std::string, std::string> split_at_zero(const std::string& text) {
+  const std::size_t at = text.find('\0');
+  return {text.substr(0, at), at == std::string::npos ? std::string{} : text.substr(at + 1)};
+}
+
+std::string joined(const std::string& key, const std::string& value) {
+  std::string out = key;
+  out.push_back('\0');
+  return out + value;
+}
+
+}  // namespace
+
+template <class Done>
+void Meeting::wait(const char* what, Done done) {
+  std::unique_lock lock(mutex_);
+  const bool in_time =
+      changed_.wait_for(lock, std::chrono::duration<double>(timeout_s_), [&] { return !failure_.empty() || done(); });
+  if (!failure_.empty()) throw RunError(failure_);
+  if (in_time) return;
+  std::string absent;
+  if (self_ == 0) absent = missing(ready_.empty() ? addresses_ : (results_.empty() ? ready_ : results_));
+  throw RunError(fmt::format("waited {} s for {}{}", timeout_s_, what, absent));
+}
+
+std::string Meeting::missing(const std::map<AgentId, std::string>& have) const {
+  std::string out;
+  for (AgentId agent = 0; agent < agents_; ++agent)
+    if (!have.contains(agent)) out += fmt::format("{}{}", out.empty() ? " (no word from agent " : ", ", agent);
+  return out.empty() ? out : out + ")";
+}
+
+std::vector<std::string> Meeting::exchange_addresses(const std::string& own) {
+  if (self_ == 0) {
+    {
+      const std::lock_guard lock(mutex_);
+      addresses_[0] = own;
+    }
+    wait("all agents to register", [this] { return static_cast<int>(addresses_.size()) == agents_; });
+    for (const auto& [agent, address] : addresses_) table_ += address + "\n";
+    for (AgentId agent = 1; agent < agents_; ++agent) links_->send(agent, {.kind = FrameKind::Table}, table_);
+  } else {
+    links_->send(0, {.kind = FrameKind::Register}, own);
+    wait("the addresses of the others", [this] { return !table_.empty(); });
+  }
+  std::vector<std::string> out;
+  std::istringstream lines(table_);
+  for (std::string line; std::getline(lines, line);) out.push_back(line);
+  return out;
+}
+
+void Meeting::set(const std::string& key, const std::string& value) {
+  if (self_ != 0) return links_->send(0, {.kind = FrameKind::SetKey}, joined(key, value));
+  std::vector<AgentId> asking;
+  {
+    const std::lock_guard lock(mutex_);
+    values_[key] = value;
+    asking.swap(asked_[key]);
+  }
+  changed_.notify_all();
+  for (const AgentId agent : asking) links_->send(agent, {.kind = FrameKind::Value}, joined(key, value));
+}
+
+std::string Meeting::get(const std::string& key) {
+  if (self_ != 0) links_->send(0, {.kind = FrameKind::GetKey}, key);
+  wait("another rank's address", [&] { return values_.contains(key); });
+  const std::lock_guard lock(mutex_);
+  return values_.at(key);
+}
+
+void Meeting::answer(AgentId to, const std::string& key) {
+  std::string value;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = values_.find(key);
+    if (found == values_.end()) {
+      asked_[key].push_back(to);
+      return;
+    }
+    value = found->second;
+  }
+  links_->send(to, {.kind = FrameKind::Value}, joined(key, value));
+}
+
+void Meeting::wait_for_all() {
+  if (self_ != 0) {
+    links_->send(0, {.kind = FrameKind::Ready});
+    return wait("the start signal", [this] { return go_; });
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ready_[0] = {};
+  }
+  wait("all agents to be connected", [this] { return static_cast<int>(ready_.size()) == agents_; });
+  for (AgentId agent = 1; agent < agents_; ++agent) links_->send(agent, {.kind = FrameKind::Go});
+}
+
+std::vector<std::string> Meeting::gather(const std::string& result) {
+  if (self_ != 0) {
+    {
+      const std::lock_guard lock(mutex_);
+      delivered_ = true;
+    }
+    links_->send(0, {.kind = FrameKind::Result}, result);
+    wait("the end of the run", [this] { return over_; });
+    return {};
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    results_[0] = result;
+  }
+  wait("the results of all agents", [this] { return static_cast<int>(results_.size()) == agents_; });
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  for (AgentId agent = 1; agent < agents_; ++agent) links_->send(agent, {.kind = FrameKind::Bye});
+  std::vector<std::string> out;
+  for (auto& [agent, text] : results_) out.push_back(std::move(text));
+  return out;
+}
+
+bool Meeting::take(AgentId from, const FrameHeader& header, Pieces payload) {
+  if (header.kind == FrameKind::GetKey) {
+    answer(from, text_of(payload));
+    return true;
+  }
+  if (header.kind == FrameKind::SetKey) {
+    const auto [key, value] = split_at_zero(text_of(payload));
+    set(key, value);
+    return true;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    switch (header.kind) {
+      case FrameKind::Register:
+        addresses_[from] = text_of(payload);
+        break;
+      case FrameKind::Table:
+        table_ = text_of(payload);
+        break;
+      case FrameKind::Value: {
+        const auto [key, value] = split_at_zero(text_of(payload));
+        values_[key] = value;
+        break;
+      }
+      case FrameKind::Ready:
+        ready_[from] = {};
+        break;
+      case FrameKind::Go:
+        go_ = true;
+        break;
+      case FrameKind::Result:
+        results_[from] = text_of(payload);
+        break;
+      case FrameKind::Bye:
+        over_ = true;
+        break;
+      default:
+        return false;
+    }
+  }
+  changed_.notify_all();
+  return true;
+}
+
+bool Meeting::may_leave(AgentId peer) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (self_ == 0) return results_.contains(peer);
+    if (!delivered_) return false;
+    if (peer == 0) over_ = true;
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void Meeting::fail(const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (over_) return;
+    failure_ = why;
+  }
+  changed_.notify_all();
+}
+
+}  // namespace simsync

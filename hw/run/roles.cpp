@@ -1,0 +1,209 @@
+#include "hw/run/roles.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+
+namespace simsync {
+
+Roles::Roles(const Plan& plan) : plan_(&plan) {
+  if (plan.servers.empty() || plan.nodes.size() == plan.ranks.size()) return;
+  throw PlanError("real runs with parameter servers take one worker per node so far: the plan has " +
+                  std::to_string(plan.rank_count()) + " workers on " + std::to_string(plan.nodes.size()) + " nodes");
+}
+
+int Roles::node_of(AgentId agent) const {
+  if (!is_server(agent)) return plan_->ranks[static_cast<std::size_t>(agent)].node;
+  return plan_->servers[static_cast<std::size_t>(agent - plan_->rank_count())].node;
+}
+
+std::pair<int, int> Roles::ranks_of(const Instance& i) const {
+  return plan_->cell_ranks(op(i).scope, i.cell);
+}
+
+bool Roles::coordinated(const Op& op) const {
+  if (op.kind != OpKind::Collective || op.queue < 0) return false;
+  const Queue& queue = plan_->queues[static_cast<std::size_t>(op.queue)];
+  return queue.ordering == Ordering::Priority || queue.credit > 0.0;
+}
+
+AgentId Roles::server_at(const Place& place) const {
+  const auto found = std::find(plan_->servers.begin(), plan_->servers.end(), place);
+  if (found != plan_->servers.end()) return plan_->rank_count() + static_cast<AgentId>(found - plan_->servers.begin());
+  // A host that holds no parameters: the first rank on its node acts for it.
+  const auto node = std::find(plan_->nodes.begin(), plan_->nodes.end(), place.node);
+  SIMSYNC_ASSERT(node != plan_->nodes.end());
+  return plan_->node_begin[static_cast<std::size_t>(node - plan_->nodes.begin())];
+}
+
+AgentId Roles::at(const End& end, const Instance& i) const {
+  if (end.kind == End::Kind::Fixed && op(i).tensor >= 0) return server_at(end.place);
+  if (end.kind == End::Kind::Fixed) return 0;  // work of the job as a whole
+  return ranks_of(i).first;
+}
+
+AgentId Roles::starter(const Instance& i) const {
+  const Op& o = op(i);
+  switch (o.kind) {
+    case OpKind::Compute:
+      return ranks_of(i).first;
+    case OpKind::HostWork:
+      return at(o.from, i);
+    case OpKind::Transfer:
+      // A queue belongs to the worker, also for what it reads: it asks for it.
+      return o.queue >= 0 ? ranks_of(i).first : source(i);
+    case OpKind::Collective:
+      return 0;
+  }
+  return 0;
+}
+
+AgentId Roles::source(const Instance& i) const {
+  return at(op(i).from, i);
+}
+
+AgentId Roles::sink(const Instance& i) const {
+  return at(op(i).to, i);
+}
+
+std::vector<AgentId> Roles::enders(const Instance& i) const {
+  const Op& o = op(i);
+  if (o.kind == OpKind::Transfer) return {sink(i)};
+  if (o.kind != OpKind::Collective) return {starter(i)};
+  std::vector<AgentId> all;
+  const auto [first, last] = ranks_of(i);
+  for (int rank = first; rank < last; ++rank) all.push_back(rank);
+  return all;
+}
+
+namespace {
+
+/// Fills the Duties of one agent.
+class DutyFinder {
+public:
+  DutyFinder(const Roles& roles, AgentId agent) : roles_(roles), plan_(roles.plan()), agent_(agent) {}
+
+  Duties run() {
+    for (const Op& op : plan_.ops) {
+      out_.index.emplace_back(static_cast<std::size_t>(plan_.cell_count(op.scope)), -1);
+      starts_.emplace_back(static_cast<std::size_t>(plan_.cell_count(op.scope)), -1);
+    }
+    each_instance([this](const Instance& i) { find_task(i); });
+    each_instance([this](const Instance& i) {
+      for (const After& after : roles_.op(i).after)
+        each_related(i, after.op, [&](const Instance& before) { connect(before, i, after.lag); });
+    });
+    each_instance([this](const Instance& i) { finish(i); });
+    return std::move(out_);
+  }
+
+private:
+  template <class F>
+  void each_instance(F visit) const {
+    for (std::size_t op = 0; op < plan_.ops.size(); ++op)
+      for (int cell = 0; cell < plan_.cell_count(plan_.ops[op].scope); ++cell)
+        visit(Instance{static_cast<OpId>(op), cell});
+  }
+
+  /// Instances of `other` that share a rank with `i`.
+  template <class F>
+  void each_related(const Instance& i, OpId other, F visit) const {
+    const auto [first, last] = roles_.ranks_of(i);
+    const Scope scope = plan_.ops[static_cast<std::size_t>(other)].scope;
+    for (int cell = 0; cell < plan_.cell_count(scope); ++cell) {
+      const auto [begin, end] = plan_.cell_ranks(scope, cell);
+      if (begin < last && first < end) visit(Instance{other, cell});
+    }
+  }
+
+  [[nodiscard]] bool takes_part(const Instance& i) const {
+    const auto [first, last] = roles_.ranks_of(i);
+    return agent_ >= first && agent_ < last;
+  }
+
+  [[nodiscard]] bool starts(const Instance& i) const {
+    return roles_.by_members(roles_.op(i)) ? takes_part(i) : roles_.starter(i) == agent_;
+  }
+
+  void find_task(const Instance& i) {
+    if (!starts(i)) return;
+    starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)] =
+        static_cast<std::int32_t>(out_.tasks.size());
+    out_.tasks.push_back({i, 0, 0});
+  }
+
+  std::int32_t position(const Instance& i) {
+    std::int32_t& slot = out_.index[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+    if (slot >= 0) return slot;
+    slot = static_cast<std::int32_t>(out_.releases.size());
+    out_.releases.emplace_back();
+    out_.notify.emplace_back();
+    out_.task_of.push_back(-1);
+    out_.ends_here.push_back(0);
+    return slot;
+  }
+
+  /// Agents that have to learn that `before` ended because they start `i`.
+  [[nodiscard]] std::vector<AgentId> starters(const Instance& before, const Instance& i) const {
+    if (!roles_.by_members(roles_.op(i))) return {roles_.starter(i)};
+    // A rank of a collective waits for what concerns itself; the collective waits for the others.
+    const auto [first, last] = roles_.ranks_of(i);
+    const auto [begin, end] = roles_.ranks_of(before);
+    std::vector<AgentId> all;
+    for (int rank = std::max(first, begin); rank < std::min(last, end); ++rank) all.push_back(rank);
+    return all;
+  }
+
+  /// The agent that tells `other` of the end of `before`: itself when it sees it.
+  [[nodiscard]] static AgentId teller(const std::vector<AgentId>& enders, AgentId other) {
+    return std::find(enders.begin(), enders.end(), other) != enders.end() ? other : enders.front();
+  }
+
+  void connect(const Instance& before, const Instance& i, int lag) {
+    const auto enders = roles_.enders(before);
+    for (const AgentId other : starters(before, i)) {
+      const AgentId from = teller(enders, other);
+      if (other == agent_) {
+        const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+        auto& t = out_.tasks[static_cast<std::size_t>(task)];
+        ++(lag == 0 ? t.waits_now : t.waits_before);
+        out_.releases[static_cast<std::size_t>(position(before))].push_back({task, lag});
+      }
+      if (from == agent_ && other != agent_) tell(before, other);
+    }
+  }
+
+  void tell(const Instance& i, AgentId other) {
+    auto& list = out_.notify[static_cast<std::size_t>(position(i))];
+    if (std::find(list.begin(), list.end(), other) == list.end()) list.push_back(other);
+  }
+
+  void finish(const Instance& i) {
+    const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+    if (task >= 0) out_.task_of[static_cast<std::size_t>(position(i))] = task;
+    const Op& op = roles_.op(i);
+    const bool sent = op.kind == OpKind::Transfer && roles_.source(i) != roles_.sink(i);
+    if (sent && roles_.source(i) == agent_ && roles_.starter(i) != agent_) ++out_.asked;
+    const auto enders = roles_.enders(i);
+    if (std::find(enders.begin(), enders.end(), agent_) == enders.end()) return;
+    out_.ends_here[static_cast<std::size_t>(position(i))] = 1;
+    ++out_.ends;
+    // Who started a transfer from its queue may serve the next one.
+    if (op.kind == OpKind::Transfer && op.queue >= 0 && roles_.starter(i) != agent_) tell(i, roles_.starter(i));
+  }
+
+  const Roles& roles_;
+  const Plan& plan_;
+  AgentId agent_;
+  Duties out_;
+  std::vector<std::vector<std::int32_t>> starts_;  ///< op -> cell -> task
+};
+
+}  // namespace
+
+Duties duties_of(const Roles& roles, AgentId agent) {
+  return DutyFinder(roles, agent).run();
+}
+
+}  // namespace simsync

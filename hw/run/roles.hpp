@@ -1,0 +1,88 @@
+// Who does what: the instances of a Plan's ops divided among processes.
+#pragma once
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+
+namespace simsync {
+
+/// A process of a run: rank r is agent r; the server plan.servers[s] is agent rank_count + s. Agent 0 coordinates.
+using AgentId = int;
+
+/// An op of one cell, in any iteration.
+struct Instance {
+  OpId op = 0;
+  int cell = 0;
+  friend auto operator<=>(const Instance&, const Instance&) = default;
+};
+
+/// Where things happen. A view of a plan, which must outlive it.
+///
+/// A transfer ends where its bytes arrive; everything else ends where it was started. A collective is started and
+/// ended by each of its ranks for itself, unless its order is decided while it runs (a queue by priority or credit):
+/// then agent 0 starts it and tells the others.
+class Roles {
+public:
+  /// @throws PlanError when ranks that share a node talk to servers: then a host would have to stand for them all.
+  explicit Roles(const Plan& plan);
+
+  [[nodiscard]] const Plan& plan() const { return *plan_; }
+  [[nodiscard]] int agents() const { return plan_->rank_count() + static_cast<int>(plan_->servers.size()); }
+  [[nodiscard]] bool is_server(AgentId agent) const { return agent >= plan_->rank_count(); }
+  [[nodiscard]] int node_of(AgentId agent) const;
+
+  [[nodiscard]] const Op& op(const Instance& i) const { return plan_->ops[static_cast<std::size_t>(i.op)]; }
+  /// Ranks of a cell, [first, last).
+  [[nodiscard]] std::pair<int, int> ranks_of(const Instance& i) const;
+  /// Whether agent 0 decides when a collective starts.
+  [[nodiscard]] bool coordinated(const Op& op) const;
+  /// Whether every rank of the cell starts it for itself.
+  [[nodiscard]] bool by_members(const Op& op) const { return op.kind == OpKind::Collective && !coordinated(op); }
+  /// The agent that counts what it waits for and serves its queue; for by_members(), of no meaning.
+  [[nodiscard]] AgentId starter(const Instance& i) const;
+  /// Where the bytes of a transfer come from and go to; equal ends: nothing is sent.
+  [[nodiscard]] AgentId source(const Instance& i) const;
+  [[nodiscard]] AgentId sink(const Instance& i) const;
+  /// Agents that see it end for themselves: the sink, the starter, or every rank of a collective.
+  [[nodiscard]] std::vector<AgentId> enders(const Instance& i) const;
+
+private:
+  [[nodiscard]] AgentId at(const End& end, const Instance& i) const;
+  [[nodiscard]] AgentId server_at(const Place& place) const;
+
+  const Plan* plan_;
+};
+
+/// What one agent does of a plan.
+struct Duties {
+  /// An instance that this agent starts.
+  struct Task {
+    Instance instance;
+    std::int32_t waits_now = 0;     ///< instances of the same iteration that must end before
+    std::int32_t waits_before = 0;  ///< and of the iteration before
+  };
+  /// Tasks that wait for one instance; `lag` as in After.
+  struct Release {
+    std::int32_t task = 0;
+    int lag = 0;
+  };
+  std::vector<Task> tasks;
+  /// Position of an instance in the tables below; -1: nothing here cares about it.
+  [[nodiscard]] std::int32_t index_of(const Instance& i) const {
+    return index[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+  }
+  std::vector<std::vector<std::int32_t>> index;  ///< op -> cell -> position
+  std::vector<std::vector<Release>> releases;    ///< tasks here that wait for it
+  std::vector<std::vector<AgentId>> notify;      ///< agents to tell when it ends here
+  std::vector<std::int32_t> task_of;             ///< the task that starts it; -1: another agent does
+  std::vector<char> ends_here;
+  std::int64_t ends = 0;   ///< instances that end here, per iteration
+  std::int64_t asked = 0;  ///< transfers that other agents ask this one for, per iteration
+};
+
+/// Cost: O(instances of the whole plan).
+Duties duties_of(const Roles& roles, AgentId agent);
+
+}  // namespace simsync

@@ -110,7 +110,8 @@ struct Plan {
   std::vector<int> node_begin;      ///< cell index -> first rank; one more entry than `nodes`
   std::vector<Place> servers;       ///< fixed places that hold parameters, ascending, without repetition
   std::vector<Queue> queues;
-  std::vector<Op> ops;  ///< every `after` names an op; those with lag 0 form no cycle
+  std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
+  std::vector<Op> ops;             ///< every `after` names an op; those with lag 0 form no cycle
 
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] int cell_count(Scope scope) const;

@@ -15,6 +15,15 @@
 namespace simsync {
 namespace fs = std::filesystem;
 
+namespace {
+
+/// Why the last call to the system failed.
+std::string reason() {
+  return errno != 0 ? std::generic_category().message(errno) : "unknown reason";
+}
+
+}  // namespace
+
 std::string read_file(const std::string& path) {
   constexpr std::uintmax_t kLargest{64U << 20U};
   const auto refuse = [&](const std::string& why) {
@@ -26,9 +35,11 @@ std::string read_file(const std::string& path) {
   if (fs::is_directory(path, error)) refuse("is a folder, expected a file");
   const auto size = fs::file_size(path, error);
   if (!error && size > kLargest) refuse("is larger than 64 MiB");
+  errno = 0;
   std::ifstream in(path, std::ios::binary);
   std::ostringstream text;
-  if (!in || !(text << in.rdbuf() || in.eof() || size == 0)) refuse("cannot be read");
+  if (!in) refuse("cannot be read: " + reason());
+  if (!(text << in.rdbuf() || in.eof() || size == 0)) refuse("cannot be read");
   return text.str();
 }
 
@@ -55,7 +66,7 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
   write(out);
   out.close();
-  if (!out) refuse(errno != 0 ? std::generic_category().message(errno) : "unknown reason");
+  if (!out) refuse(reason());
   if (!special) fs::rename(target, path, error);
   if (!special && error) refuse(error.message());
 }

@@ -43,10 +43,14 @@ void ProgressBar::clear() {
   if (terminal_) std::cerr << "\r\x1b[K" << std::flush;
 }
 
-void ProgressBar::message(const std::string& text) {
+void ProgressBar::above(const std::function<void()>& print) {
   clear();
-  std::cerr << text << '\n';
+  print();
   draw();
+}
+
+void ProgressBar::message(const std::string& text) {
+  above([&] { std::cerr << text << '\n'; });
 }
 
 }  // namespace simsync

@@ -2,6 +2,7 @@
 #pragma once
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 
 namespace simsync {
@@ -16,6 +17,8 @@ public:
 
   void advance(std::size_t steps = 1);
   void set(std::size_t done, std::size_t total);
+  /// Calls `print`, whose lines appear above the bar.
+  void above(const std::function<void()>& print);
   /// A line of its own on standard error, above the bar.
   void message(const std::string& text);
 

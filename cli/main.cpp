@@ -2,10 +2,10 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
-#include <new>
 
 #include "base/error.hpp"
 #include "cli/commands.hpp"
+#include "cli/failure.hpp"
 #include "cli/unknown.hpp"
 
 namespace {
@@ -43,15 +43,8 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
     return report(std::string("error: ") + e.what() + kSeeHelp, ExitCode::Usage);
-  } catch (const simsync::InputError& e) {
-    return report(e.what(), ExitCode::Input);
-  } catch (const simsync::PlanError& e) {
-    return report(std::string("error: ") + e.what(), ExitCode::Input);
-  } catch (const simsync::CapabilityError& e) {
-    return report(std::string("error: ") + e.what(), ExitCode::Capability);
-  } catch (const std::bad_alloc&) {
-    return report("error: not enough memory for this request", ExitCode::Capability);
-  } catch (const std::exception& e) {
-    return report(std::string("internal error: ") + e.what(), ExitCode::Internal);
+  } catch (const std::exception&) {
+    const simsync::Failure failure = simsync::current_failure();
+    return report(failure.text, failure.code);
   }
 }

@@ -56,6 +56,7 @@ void run_predict(const PredictOptions& options) {
   problem.options.record = options.explain || !options.timeline.empty();
   const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
   const PredictedRow row = row_of(request, problem, prediction);
+  for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
   if (!prediction.steady && prediction.steps.size() > 1)
     std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size()
               << " iterations\n";

@@ -1,22 +1,19 @@
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <iostream>
 #include <memory>
-#include <sstream>
+#include <set>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/row_file.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
-#include "models/reader.hpp"
-#include "platforms/reader.hpp"
 #include "sim/engine/predict.hpp"
 #include "strategies/builders.hpp"
 
@@ -71,16 +68,48 @@ std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std:
   return out;
 }
 
-std::string answer(const PredictRequest& request) {
+/// What one process sends back: a row and its notes, or why there is no row.
+constexpr char kApart = '\x1e';
+constexpr char kSkipped = '!';
+
+std::string answer(const PredictRequest& request, Inputs& inputs) {
   try {
-    return csv_row(row_cells(predict(request)));
+    const PredictedRow row = predict(request, inputs);
+    return csv_row(row_cells(row)) + fmt::format("{}{}", kApart, fmt::join(row.notes, std::string(1, kApart)));
   } catch (const PlanError& e) {
     // One combination that does not fit does not end a sweep; it has no row.
-    return fmt::format("!{} with {} workers on {}: {}", request.strategy, request.workers, request.cluster, e.what());
+    return fmt::format("{}{} with {} workers on {}: {}", kSkipped, request.strategy, request.workers, request.cluster,
+                       e.what());
   }
 }
 
+/// Takes answers apart: rows go to `row`, everything else to the user, the same note only once.
+class Answers {
+public:
+  Answers(ProgressBar& progress, std::function<void(const std::string&)> row)
+      : progress_(progress), row_(std::move(row)) {}
+
+  void take(const std::string& answer) {
+    progress_.advance();
+    if (answer.front() == kSkipped) return progress_.message("skipped: " + answer.substr(1));
+    std::size_t at = answer.find(kApart);
+    row_(answer.substr(0, at));
+    while (++at < answer.size()) {
+      const std::size_t end = std::min(answer.find(kApart, at), answer.size());
+      const std::string note = answer.substr(at, end - at);
+      if (told_.insert(note).second) progress_.message("note: " + note);
+      at = end;
+    }
+  }
+
+private:
+  ProgressBar& progress_;
+  std::function<void(const std::string&)> row_;
+  std::set<std::string> told_;
+};
+
 void sort_rows(std::vector<std::string>& rows, const std::string& column) {
+  if (rows.empty()) return;
   const auto& header = row_header();
   const auto found = std::find(header.begin(), header.end(), column);
   SIMSYNC_ASSERT(found != header.end());
@@ -93,40 +122,38 @@ void sort_rows(std::vector<std::string>& rows, const std::string& column) {
                    [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
 }
 
-/// What is misspelt is told before the first row is out. @throws InputError
-void check_names(const SweepOptions& options) {
-  for (const auto& name : options.models) (void)find_model(name);
-  for (const auto& name : options.clusters) (void)find_cluster(name);
+/// What is misspelt is told before the first row is out; models and clusters are read. @throws InputError
+void check_names(const SweepOptions& options, Inputs& inputs) {
+  for (const auto& name : options.models) (void)inputs.model(name);
+  for (const auto& name : options.clusters) (void)inputs.cluster(name);
   const auto& header = row_header();
   if (!options.sort.empty() && std::find(header.begin(), header.end(), options.sort) == header.end())
     throw InputError("--sort " + options.sort + ": no such column", did_you_mean(options.sort, header));
 }
 
-void run_sweep(const SweepOptions& options) {
-  if (options.resume && !options.sort.empty())
+void check_resume(const SweepOptions& options) {
+  if (!options.resume) return;
+  if (!options.sort.empty())
     throw InputError("--resume goes on in the order of the sweep and cannot be combined with --sort");
-  check_names(options);
+  if (options.csv == "-") throw InputError("--resume needs the file to go on with: --csv FILE");
+}
+
+void run_sweep(const SweepOptions& options) {
+  Inputs inputs;
+  check_resume(options);
+  check_names(options, inputs);
   auto requests = shard_of(combinations(options), options.shard);
-  RowFile file(options.csv, csv_row(row_header()), options.resume && options.sort.empty());
-  if (file.rows_found() > requests.size())
-    throw InputError(
-        fmt::format("--resume: {} has {} rows, this sweep makes {}", options.csv, file.rows_found(), requests.size()));
-  requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(file.rows_found()));
+  RowFile file(options.csv, csv_row(row_header()), options.resume);
+  requests = without_row(requests, file.found(), inputs);
   ProgressBar progress(requests.size());
   std::vector<std::string> rows;
+  Answers answers(progress, [&](const std::string& row) {
+    if (options.sort.empty()) return file.append(row);
+    rows.push_back(row);
+  });
   run_in_processes(
-      requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i]); },
-      [&](std::size_t, const std::string& text) {
-        progress.advance();
-        if (text.starts_with('!')) {
-          progress.message("skipped: " + text.substr(1));
-        } else if (options.sort.empty()) {
-          file.append(text);
-        } else {
-          rows.push_back(text);
-        }
-      });
-  if (options.sort.empty()) return;
+      requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i], inputs); },
+      [&](std::size_t, const std::string& text) { answers.take(text); });
   sort_rows(rows, options.sort);
   for (const auto& row : rows) file.append(row);
 }
@@ -148,7 +175,7 @@ void setup_sweep(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 100'000'000));
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
-  command->add_option("--csv", options->csv, "File to append rows to; '-' is standard output")
+  command->add_option("--csv", options->csv, "Write rows to this file, anew without --resume; '-' is standard output")
       ->check(file_name())
       ->capture_default_str();
   command->add_option("--sort", options->sort, "Sort rows by this column (rows appear at the end)");
@@ -156,7 +183,8 @@ void setup_sweep(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 256))
       ->capture_default_str();
   command->add_option("--shard", options->shard, "i/n: only every n-th combination, beginning with the i-th");
-  command->add_flag("--resume", options->resume, "Go on after the rows that the file already has");
+  command->add_flag("--resume", options->resume,
+                    "Keep the rows that the file has and add the others, skipped ones included");
   command->callback([options] { run_sweep(*options); });
 }
 

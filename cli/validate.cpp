@@ -2,10 +2,11 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 
-#include "base/file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/row_file.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
 #include "validate/comparison.hpp"
@@ -30,33 +31,33 @@ std::string evaluated(const std::string& name) {
   EnginePredictor predictor;
   const StudyResult result = evaluate(study, predictor);
   std::string out = (result.passed() ? "1" : "0") + summary_row(result) + kApart + describe(result) + kApart;
-  for (const auto& row : comparison_rows(result)) out += row + "\n";
-  return out;
+  return out + fmt::format("{}", fmt::join(comparison_rows(result), "\n"));
 }
 
+/// Rows leave as soon as a study and all before it are done.
 void run_validate(const ValidateOptions& options, Outcome& outcome) {
   std::vector<std::string> studies = options.studies;
   if (studies.empty()) studies = known_studies();
+  // A file that cannot be written is told before the first study runs; standard output stays empty until one is done.
+  const bool cases_out = options.csv == "-";
+  std::optional<RowFile> cases, summary;
+  if (!options.csv.empty() && !cases_out) cases.emplace(options.csv, comparison_header(), false);
   ProgressBar progress(studies.size());
-  std::string rows;
-  std::string table = summary_header() + "\n";
   run_in_processes(
       studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i]); },
       [&](std::size_t, const std::string& text) {
-        progress.advance();
         const std::size_t first = text.find(kApart);
         const std::size_t second = text.find(kApart, first + 1);
         if (text.front() == '0') outcome.code = ExitCode::Finding;
-        table += text.substr(1, first - 1) + "\n";
-        rows += text.substr(second + 1);
-        if (!options.brief && options.csv != "-") progress.message(text.substr(first + 1, second - first - 1));
+        progress.advance();
+        progress.above([&] {
+          if (cases_out && !cases) cases.emplace(options.csv, comparison_header(), false);
+          if (!cases_out && !summary) summary.emplace("-", summary_header(), false);
+          if (cases) cases->append(text.substr(second + 1));
+          if (summary) summary->append(text.substr(1, first - 1));
+          if (!options.brief && !cases_out) std::cerr << text.substr(first + 1, second - first - 1) << '\n';
+        });
       });
-  if (options.csv == "-") {
-    std::cout << comparison_header() << "\n" << rows;
-    return;
-  }
-  if (!options.csv.empty()) write_file(options.csv, comparison_header() + "\n" + rows);
-  std::cout << table;
 }
 
 }  // namespace

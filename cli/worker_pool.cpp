@@ -1,72 +1,169 @@
 #include "cli/worker_pool.hpp"
 
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <cstdint>
-#include <filesystem>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <iostream>
 #include <map>
+#include <new>
+#include <optional>
 #include <vector>
 
-#include "base/error.hpp"
-#include "base/file.hpp"
+#include "cli/failure.hpp"
 
 namespace simsync {
 namespace {
 
-struct Child {
-  pid_t pid = -1;
-  int pipe = -1;
+using Work = std::function<std::string(std::size_t)>;
+
+/// A number that all processes count up together.
+class SharedCounter {
+public:
+  SharedCounter()
+      : memory_(::mmap(nullptr, sizeof(Counter), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {
+    if (memory_ == MAP_FAILED) throw CapabilityError("cannot share memory with worker processes");
+    counter_ = new (memory_) Counter(0);
+  }
+  SharedCounter(const SharedCounter&) = delete;
+  SharedCounter& operator=(const SharedCounter&) = delete;
+  ~SharedCounter() { ::munmap(memory_, sizeof(Counter)); }
+  std::size_t next() { return counter_->fetch_add(1); }
+
+private:
+  using Counter = std::atomic<std::size_t>;
+  static_assert(Counter::is_always_lock_free);
+  void* memory_;
+  Counter* counter_ = nullptr;
 };
 
-void write_all(int fd, const std::string& text) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
+/// One answer on its way to the parent: a head of three hexadecimal numbers, then the text.
+struct Message {
+  std::size_t index = 0;
+  ExitCode code = ExitCode::Ok;  ///< of a failure, else Ok
+  std::string text;
+};
+constexpr std::size_t kHead = 26;
+
+void send(int pipe, const Message& message) {
+  const std::string bytes = fmt::format("{:016x}{:02x}{:08x}{}", message.index, static_cast<int>(message.code),
+                                        message.text.size(), message.text);
+  for (std::size_t at = 0; at < bytes.size();) {
+    const ssize_t n = ::write(pipe, bytes.data() + at, bytes.size() - at);
     if (n <= 0) ::_exit(static_cast<int>(ExitCode::Internal));
     at += static_cast<std::size_t>(n);
   }
 }
 
-/// A message is its length (eight hexadecimal digits) and its text.
-std::string framed(const std::string& text) {
-  std::array<char, 9> length{};
-  std::snprintf(length.data(), length.size(), "%08x", static_cast<unsigned>(text.size()));
-  return std::string(length.data(), 8) + text;
-}
-
-bool read_exactly(int fd, std::string& into, std::size_t size) {
+bool read_exactly(int pipe, std::string& into, std::size_t size) {
   into.resize(size);
-  std::size_t at = 0;
-  while (at < size) {
-    const ssize_t n = ::read(fd, into.data() + at, size - at);
+  for (std::size_t at = 0; at < size;) {
+    const ssize_t n = ::read(pipe, into.data() + at, size - at);
     if (n <= 0) return false;
     at += static_cast<std::size_t>(n);
   }
   return true;
 }
 
-[[noreturn]] void child_main(int fd, std::size_t first, std::size_t count, std::size_t stride,
-                             const std::function<std::string(std::size_t)>& work) {
-  for (std::size_t i = first; i < count; i += stride) {
-    std::string text;
+/// Nothing when the child has ended.
+std::optional<Message> receive(int pipe) {
+  std::string head;
+  Message message;
+  if (!read_exactly(pipe, head, kHead)) return std::nullopt;
+  message.index = std::stoul(head.substr(0, 16), nullptr, 16);
+  message.code = static_cast<ExitCode>(std::stoi(head.substr(16, 2), nullptr, 16));
+  if (!read_exactly(pipe, message.text, std::stoul(head.substr(18), nullptr, 16))) return std::nullopt;
+  return message;
+}
+
+[[noreturn]] void child_main(int pipe, std::size_t count, SharedCounter& counter, const Work& work) {
+  for (std::size_t i = counter.next(); i < count; i = counter.next()) {
+    Message message{.index = i, .code = ExitCode::Ok, .text = {}};
     try {
-      text = "=" + work(i);
-    } catch (const std::exception& e) {
-      text = std::string("?") + e.what();
+      message.text = work(i);
+    } catch (...) {
+      const Failure failure = current_failure();
+      message.code = failure.code;
+      message.text = failure.text;
     }
-    write_all(fd, framed(text));
-    if (text.front() == '?') break;
+    send(pipe, message);
+    if (message.code != ExitCode::Ok) break;
   }
-  ::close(fd);
   ::_exit(0);  // the parent's buffers and handlers are not ours
 }
 
+/// Child processes and the pipes that they answer on; none outlives this.
+class Children {
+public:
+  Children() = default;
+  Children(const Children&) = delete;
+  Children& operator=(const Children&) = delete;
+  ~Children() {
+    for (const Child& child : children_) {
+      if (child.pipe >= 0) ::close(child.pipe);
+      ::kill(child.pid, SIGTERM);  // one that has nothing left to do is gone already
+      ::waitpid(child.pid, nullptr, 0);
+    }
+  }
+
+  void start(std::size_t count, SharedCounter& counter, const Work& work) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) throw CapabilityError("cannot open a pipe to a worker process");
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::close(ends[0]);
+      for (const Child& other : children_) ::close(other.pipe);
+      child_main(ends[1], count, counter, work);
+    }
+    ::close(ends[1]);
+    if (pid < 0) {
+      ::close(ends[0]);
+      throw CapabilityError("cannot start a worker process");
+    }
+    children_.push_back({pid, ends[0]});
+  }
+
+  /// The next answer of any child. @throws CapabilityError when all have ended.
+  Message next() {
+    for (;;) {
+      const std::size_t ready = wait();
+      if (auto message = receive(children_[ready].pipe)) return std::move(*message);
+      ::close(children_[ready].pipe);
+      children_[ready].pipe = -1;
+    }
+  }
+
+private:
+  struct Child {
+    pid_t pid = -1;
+    int pipe = -1;  ///< -1: it has said its last
+  };
+
+  /// A child that has something to say or has ended.
+  [[nodiscard]] std::size_t wait() const {
+    std::vector<pollfd> pipes;
+    for (const Child& child : children_) pipes.push_back({.fd = child.pipe, .events = POLLIN, .revents = 0});
+    const auto open = [](const pollfd& one) { return one.fd >= 0; };
+    if (std::none_of(pipes.begin(), pipes.end(), open)) throw CapabilityError("a worker process ended early");
+    while (::poll(pipes.data(), pipes.size(), -1) < 0)
+      if (errno != EINTR) throw CapabilityError("cannot wait for worker processes");
+    const auto ready = std::find_if(pipes.begin(), pipes.end(), [](const pollfd& one) { return one.revents != 0; });
+    return static_cast<std::size_t>(ready - pipes.begin());
+  }
+
+  std::vector<Child> children_;
+};
+
 }  // namespace
 
-void run_in_processes(std::size_t count, int jobs, const std::function<std::string(std::size_t)>& work,
+void run_in_processes(std::size_t count, int jobs, const Work& work,
                       const std::function<void(std::size_t, const std::string&)>& done) {
   const std::size_t processes = std::min<std::size_t>(static_cast<std::size_t>(jobs), count);
   if (processes <= 1) {
@@ -74,64 +171,19 @@ void run_in_processes(std::size_t count, int jobs, const std::function<std::stri
     return;
   }
   std::cout.flush();
-  std::vector<Child> children;
-  for (std::size_t c = 0; c < processes; ++c) {
-    std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) throw CapabilityError("cannot open a pipe to a worker process");
-    const pid_t pid = ::fork();
-    if (pid < 0) throw CapabilityError("cannot start a worker process");
-    if (pid == 0) {
-      ::close(ends[0]);
-      for (const Child& other : children) ::close(other.pipe);
-      child_main(ends[1], c, count, processes, work);
+  SharedCounter counter;
+  Children children;
+  for (std::size_t c = 0; c < processes; ++c) children.start(count, counter, work);
+  std::map<std::size_t, Message> early;  // answers whose turn has not come
+  for (std::size_t i = 0; i < count; ++i) {
+    while (!early.contains(i)) {
+      Message message = children.next();
+      early.emplace(message.index, std::move(message));
     }
-    ::close(ends[1]);
-    children.push_back({pid, ends[0]});
+    const auto turn = early.extract(i);
+    if (turn.mapped().code != ExitCode::Ok) throw WorkerError({turn.mapped().text, turn.mapped().code});
+    done(i, turn.mapped().text);
   }
-  // Child c answers i = c, c + processes, ...; reading in the order of i needs no buffer here.
-  std::string failure;
-  for (std::size_t i = 0; i < count && failure.empty(); ++i) {
-    std::string length, text;
-    const int fd = children[i % processes].pipe;
-    if (!read_exactly(fd, length, 8) || !read_exactly(fd, text, std::stoul(length, nullptr, 16))) {
-      failure = "a worker process ended early";
-    } else if (text.front() == '?') {
-      failure = text.substr(1);
-    } else {
-      done(i, text.substr(1));
-    }
-  }
-  for (const Child& child : children) {
-    ::close(child.pipe);
-    ::waitpid(child.pid, nullptr, 0);
-  }
-  if (!failure.empty())
-    throw InputError(
-        Diagnostic{.origin = {}, .message = failure, .key = {}, .source_line = {}, .note = {}, .help = {}});
-}
-
-RowFile::RowFile(const std::string& path, const std::string& header, bool resume)
-    : path_(path), standard_output_(path == "-") {
-  if (standard_output_) {
-    append(header);
-    return;
-  }
-  std::string kept = header + "\n";
-  if (resume && std::filesystem::exists(path)) {
-    std::string text = read_file(path);
-    text.resize(text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1);
-    if (!text.starts_with(kept)) throw InputError("--resume: " + path + " has another header");
-    rows_found_ = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) - 1;
-    kept = text;
-  }
-  write_file(path, kept);
-  file_.open(path, std::ios::binary | std::ios::app);
-}
-
-void RowFile::append(const std::string& row) {
-  std::ostream& out = standard_output_ ? static_cast<std::ostream&>(std::cout) : file_;
-  out << row << '\n' << std::flush;
-  if (!out) throw InputError(path_ + ": cannot be written");
 }
 
 }  // namespace simsync

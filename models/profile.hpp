@@ -1,5 +1,6 @@
 // Seconds per layer for one device, batch size and precision.
 #pragma once
+#include <compare>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ struct Roofline {
   double memory_efficiency = 0.75;  ///< share of memory bandwidth reached by a large copy
   Flops half_efficiency{0.5e9};     ///< work at which half of compute_efficiency is reached
   double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16
+  friend auto operator<=>(const Roofline&, const Roofline&) = default;
 };
 
 struct LayerTime {
@@ -65,6 +67,7 @@ struct ProfileRequest {
   Roofline roofline;
   std::optional<Seconds> step_time;  ///< measured single-device step time to scale to
   std::string profile = "auto";      ///< `auto`, `roofline`, or the name or path of a profile file
+  friend auto operator<=>(const ProfileRequest&, const ProfileRequest&) = default;
 };
 
 /// Layer times in order of preference: a measured profile of the model on this device, a measured profile of

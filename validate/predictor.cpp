@@ -3,7 +3,7 @@
 namespace simsync {
 
 Seconds EnginePredictor::step_time(const PredictRequest& request) {
-  return predict(request).step_time;
+  return predict(request, inputs_).step_time;
 }
 
 }  // namespace simsync

@@ -12,10 +12,13 @@ public:
   virtual Seconds step_time(const PredictRequest& request) = 0;
 };
 
-/// Calls predict() for every question.
+/// Calls predict() for every question; files are read once.
 class EnginePredictor : public Predictor {
 public:
   Seconds step_time(const PredictRequest& request) override;
+
+private:
+  Inputs inputs_;
 };
 
 }  // namespace simsync

@@ -2,240 +2,41 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
-#include "models/reader.hpp"
-#include "platforms/reader.hpp"
+#include "sim/engine/request_cluster.hpp"
+#include "sim/engine/request_settings.hpp"
 #include "sim/plan/compile.hpp"
 #include "strategies/reader.hpp"
 
 namespace simsync {
-namespace {
 
-/// `--set` sorted by what it is for.
-struct Settings {
-  std::optional<Seconds> step_time;
-  std::optional<std::string> precision;
-  std::string profile = "auto";
-  std::uint64_t seed = 1;
-  std::vector<int> placement;
-  std::optional<double> straggler;
-  ReplayOptions options;
-  std::map<std::string, std::string> strategy;
-  std::vector<std::pair<std::string, std::string>> cluster;
-};
-
-const std::vector<std::pair<std::string, Fidelity>>& fidelity_names() {
-  static const std::vector<std::pair<std::string, Fidelity>> kNames{
-      {"auto", Fidelity::Auto}, {"steps", Fidelity::Steps}, {"fluid", Fidelity::Fluid}, {"folded", Fidelity::Folded}};
-  return kNames;
-}
-
-[[noreturn]] void wrong_value(const std::string& key, const std::string& value, const std::string& expected,
-                              const std::string& help = {}) {
-  throw InputError(fmt::format("--set {}={}: expected {}", key, value, expected), help);
-}
-
-std::int64_t whole_number(const std::string& key, const std::string& value, std::int64_t low, std::int64_t high) {
-  const auto parsed = parse_integer(value);
-  if (!parsed || *parsed < low || *parsed > high)
-    wrong_value(key, value, fmt::format("a whole number from {} to {}", low, high));
-  return *parsed;
-}
-
-std::vector<int> read_placement(const std::string& value) {
-  std::vector<int> gpus;
-  std::size_t at = 0;
-  while (at <= value.size()) {
-    const std::size_t comma = std::min(value.find(',', at), value.size());
-    const auto count = parse_integer(value.substr(at, comma - at));
-    if (!count || *count < 1 || *count > kMaxGpusPerNode)
-      wrong_value("placement", value, "GPUs per node, such as 2,3,4,4");
-    gpus.push_back(static_cast<int>(*count));
-    at = comma + 1;
-  }
-  return gpus;
-}
-
-Fidelity read_fidelity(const std::string& value) {
-  std::vector<std::string> names;
-  for (const auto& [name, fidelity] : fidelity_names()) {
-    if (name == value) return fidelity;
-    names.push_back(name);
-  }
-  wrong_value("fidelity", value, fmt::format("one of {}", fmt::join(names, ", ")), did_you_mean(value, names));
-}
-
-/// Reads one setting; false when the key is none of the program's own.
-bool read_own(Settings& s, const std::string& key, const std::string& value) {
-  constexpr std::string_view kStrategy = "strategy.";
-  if (key == "step_time") {
-    s.step_time = parse_seconds(value);
-    if (!s.step_time || s.step_time->value() <= 0.0)
-      wrong_value(key, value, "a time above 0 with its unit, such as 250ms");
-  } else if (key == "precision") {
-    const auto& known = known_precisions();
-    if (std::find(known.begin(), known.end(), value) == known.end())
-      wrong_value(key, value, fmt::format("one of {}", fmt::join(known, ", ")), did_you_mean(value, known));
-    s.precision = value;
-  } else if (key == "profile") {
-    s.profile = value;
-  } else if (key == "seed") {
-    s.seed = static_cast<std::uint64_t>(whole_number(key, value, 0, std::numeric_limits<std::int64_t>::max()));
-  } else if (key == "iterations") {
-    s.options.max_iterations = static_cast<int>(whole_number(key, value, 1, 10000));
-  } else if (key == "fidelity") {
-    s.options.fidelity = read_fidelity(value);
-  } else if (key == "placement") {
-    s.placement = read_placement(value);
-  } else if (key == "straggler") {
-    const auto factor = parse_number(value);
-    if (!factor || *factor < 1.0 || *factor > 1000.0) wrong_value(key, value, "a slow-down factor from 1 to 1000");
-    s.straggler = factor;
-  } else if (key.starts_with(kStrategy)) {
-    s.strategy[key.substr(kStrategy.size())] = value;
-  } else {
-    return false;
-  }
-  return true;
-}
-
-const std::vector<std::string>& own_keys() {
-  static const std::vector<std::string> kKeys{"step_time",  "precision", "profile",   "seed",
-                                              "iterations", "fidelity",  "placement", "straggler"};
-  return kKeys;
-}
-
-Settings read_settings(const PredictRequest& request, const Cluster& cluster) {
-  Settings s;
-  for (const auto& [key, value] : request.settings) {
-    if (read_own(s, key, value)) continue;
-    auto known = parameter_keys(cluster);
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      known.insert(known.end(), own_keys().begin(), own_keys().end());
-      std::string help = did_you_mean(key, known);
-      if (help.empty()) help = "'simsync list settings' shows the keys that this command knows";
-      throw InputError(fmt::format("--set {}={}: unknown key '{}'", key, value, key), help);
-    }
-    s.cluster.emplace_back(key, value);
-  }
-  return s;
-}
-
-NodeGroup& gpu_group(Cluster& cluster) {
-  for (auto group = cluster.groups.rbegin(); group != cluster.groups.rend(); ++group)
-    if (group->gpus > 0 && group->count > 0) return *group;
-  throw PlanError(fmt::format("cluster '{}' has no GPUs", cluster.name));
-}
-
-/// Nodes with the given numbers of GPUs in place of the cluster's own; hosts without GPUs stay.
-void place(Cluster& cluster, const std::vector<int>& gpus_per_node) {
-  const NodeGroup pattern = gpu_group(cluster);
-  std::vector<NodeGroup> groups;
-  for (std::size_t i = 0; i < gpus_per_node.size(); ++i) {
-    if (gpus_per_node[i] > pattern.gpus)
-      throw PlanError(fmt::format("placement asks for {} GPUs on a node, a node of '{}' has {}", gpus_per_node[i],
-                                  cluster.name, pattern.gpus));
-    if (!groups.empty() && groups.back().gpus == gpus_per_node[i]) {
-      ++groups.back().count;
-      continue;
-    }
-    groups.push_back(pattern);
-    groups.back().name = fmt::format("{}-{}", pattern.name, groups.size());
-    groups.back().count = 1;
-    groups.back().gpus = gpus_per_node[i];
-  }
-  for (const NodeGroup& group : cluster.groups)
-    if (group.gpus == 0) groups.push_back(group);
-  cluster.groups = std::move(groups);
-}
-
-/// The last node that takes part computes `factor` times slower.
-void slow_one(Cluster& cluster, int workers, double factor) {
-  int before = cluster.workers(workers).back().node;  // nodes of earlier groups are counted off
-  auto group = cluster.groups.begin();
-  for (; before >= group->count; ++group) before -= group->count;
-  NodeGroup straggler = *group;
-  straggler.name += "-straggler";
-  straggler.count = 1;
-  straggler.compute_slowdown *= factor;
-  NodeGroup after = *group;
-  after.name += "-rest";
-  after.count = group->count - before - 1;
-  group->count = before;
-  auto at = group + 1;
-  at = cluster.groups.insert(at, straggler) + 1;
-  if (after.count > 0) cluster.groups.insert(at, after);
-  std::erase_if(cluster.groups, [](const NodeGroup& one) { return one.count == 0; });
-}
-
-Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
-  const auto peak = device.peak.find(precision);
-  if (peak == device.peak.end()) {
-    std::vector<std::string> known;
-    for (const auto& [name, rate] : device.peak) known.push_back(name);
-    throw InputError(fmt::format("device '{}' has no peak rate for precision '{}'", device.name, precision),
-                     fmt::format("it has {}", fmt::join(known, ", ")));
-  }
-  Roofline out;
-  out.peak = peak->second;
-  out.memory = device.memory_bandwidth;
-  out.launch = device.launch;
-  const auto efficiency = device.compute_efficiency.find(precision);
-  if (efficiency != device.compute_efficiency.end()) out.compute_efficiency = efficiency->second;
-  out.memory_efficiency = device.memory_efficiency;
-  out.half_efficiency = device.half_efficiency;
+std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings) {
+  std::map<std::string, std::string> last;
+  for (const auto& [key, value] : settings) last[key] = value;
+  std::string out;
+  for (const auto& [key, value] : last) out += fmt::format("{}{}={}", out.empty() ? "" : ";", key, value);
   return out;
 }
 
-/// Layer times are those of `first`; nodes with another device compute slower or faster by what its roofline says.
-void relate_devices(Cluster& cluster, const std::string& first, const Model& model, const std::string& precision,
-                    std::int64_t batch) {
-  const auto estimate = [&](const std::string& device) {
-    return estimate_profile(model, roofline_of(cluster.devices.at(device), precision), batch).step();
-  };
-  for (NodeGroup& group : cluster.groups)
-    if (group.gpus > 0 && group.device != first) group.compute_slowdown *= estimate(group.device) / estimate(first);
-}
-
-Cluster make_cluster(const PredictRequest& request, Cluster cluster, const Settings& settings, int workers) {
-  for (const auto& [key, value] : settings.cluster) {
-    try {
-      set_parameter(cluster, key, value);
-    } catch (const InputError& e) {
-      Diagnostic finding = e.diagnostics().front();
-      finding.message = "--set " + finding.message;
-      throw InputError(std::move(finding));
-    }
-  }
-  if (!settings.placement.empty()) {
-    place(cluster, settings.placement);
-    const int placed = std::accumulate(settings.placement.begin(), settings.placement.end(), 0);
-    if (request.workers != placed)
-      throw InputError(fmt::format("--set placement={} places {} workers, --workers says {}",
-                                   fmt::join(settings.placement, ","), placed, request.workers));
-  }
-  cluster = grown_to(std::move(cluster), workers);
-  if (settings.straggler) slow_one(cluster, workers, *settings.straggler);
-  return cluster;
-}
-
-}  // namespace
-
 Problem prepare(const PredictRequest& request) {
+  Inputs inputs;
+  return prepare(request, inputs);
+}
+
+Problem prepare(const PredictRequest& request, Inputs& inputs) {
   constexpr int kMostWorkers = 1'000'000;
   if (request.workers < 1 || request.workers > kMostWorkers)
     throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
   if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
     throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
-  Model model = find_model(request.model);
-  Cluster preset = find_cluster(request.cluster);
-  const Settings settings = read_settings(request, preset);
-  Cluster cluster = make_cluster(request, std::move(preset), settings, request.workers);
+  const Model& model = inputs.model(request.model);
+  const Cluster& described = inputs.cluster(request.cluster);
+  const detail::Settings settings = detail::read_settings(request, described);
+  std::vector<std::string> notes;
+  Cluster cluster = detail::cluster_of(request, described, settings, notes);
   const std::int64_t batch = request.batch.value_or(model.default_batch());
   Strategy strategy = find_strategy(request.strategy, {.model = model,
                                                        .cluster = cluster,
@@ -246,16 +47,23 @@ Problem prepare(const PredictRequest& request) {
   const Place first = cluster.workers(request.workers).front();
   const std::string device = cluster.group_of(first.node).device;
   const std::string precision = settings.precision.value_or(cluster.precision);
-  Profile profile = make_profile(model, {.device = device,
-                                         .precision = precision,
-                                         .batch = batch,
-                                         .roofline = roofline_of(cluster.devices.at(device), precision),
-                                         .step_time = settings.step_time,
-                                         .profile = settings.profile});
-  relate_devices(cluster, device, model, precision, batch);
+  Profile profile =
+      inputs.profile(request.model, {.device = device,
+                                     .precision = precision,
+                                     .batch = batch,
+                                     .roofline = detail::roofline_of(cluster.devices.at(device), precision),
+                                     .step_time = settings.step_time,
+                                     .profile = settings.profile});
+  detail::relate_devices(cluster, device, model, precision, batch);
   Plan plan = compile(model, profile, cluster, strategy);
-  return {std::move(model),   std::move(cluster), std::move(strategy),
-          std::move(profile), std::move(plan),    settings.options};
+  notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
+  return {.model = model,
+          .cluster = std::move(cluster),
+          .strategy = std::move(strategy),
+          .profile = std::move(profile),
+          .plan = std::move(plan),
+          .options = settings.options,
+          .notes = std::move(notes)};
 }
 
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {
@@ -277,11 +85,18 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.fidelity = prediction.fidelity;
   row.profile = name_of(problem.profile.source);
   row.provenance = problem.profile.provenance;
+  row.settings = settings_text(request.settings);
+  row.notes = problem.notes;
   return row;
 }
 
 PredictedRow predict(const PredictRequest& request) {
-  const Problem problem = prepare(request);
+  Inputs inputs;
+  return predict(request, inputs);
+}
+
+PredictedRow predict(const PredictRequest& request, Inputs& inputs) {
+  const Problem problem = prepare(request, inputs);
   return row_of(request, problem, replay(problem.plan, problem.cluster, problem.options));
 }
 
@@ -300,7 +115,8 @@ const std::vector<std::string>& row_header() {
                                                 "step_time_low_s",
                                                 "step_time_high_s",
                                                 "fidelity",
-                                                "profile"};
+                                                "profile",
+                                                "settings"};
   return kHeader;
 }
 
@@ -319,7 +135,19 @@ std::vector<std::string> row_cells(const PredictedRow& row) {
           format_number(row.step_low.value()),
           format_number(row.step_high.value()),
           name_of(row.fidelity),
-          row.profile};
+          row.profile,
+          row.settings};
+}
+
+std::vector<std::string> row_key(const PredictRequest& request, Inputs& inputs) {
+  const Model& model = inputs.model(request.model);
+  return {model.name(), inputs.cluster(request.cluster).name, request.strategy, std::to_string(request.workers),
+          std::to_string(request.batch.value_or(model.default_batch()))};
+}
+
+const std::vector<std::string>& key_columns() {
+  static const std::vector<std::string> kColumns{"model", "cluster", "strategy", "workers", "batch_per_worker"};
+  return kColumns;
 }
 
 }  // namespace simsync

@@ -9,6 +9,7 @@
 #include "models/profile.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/inputs.hpp"
 #include "sim/plan/plan.hpp"
 #include "strategies/strategy.hpp"
 
@@ -22,8 +23,8 @@ struct PredictRequest {
   int workers = 1;
   std::optional<std::int64_t> batch;  ///< per worker; the model's default when absent
   /// `--set key=value` in the user's order. Keys: `step_time`, `precision`, `profile`, `seed`, `fidelity`,
-  /// `iterations`, `placement` (GPUs per node: `2,3,4,4`), `straggler` (one node computes so many times slower),
-  /// `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
+  /// `iterations`, `placement` (GPUs on each of the cluster's GPU nodes: `2,3,4,4`), `straggler` (one node computes so
+  /// many times slower), `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
@@ -44,6 +45,8 @@ struct PredictedRow {
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
   std::string profile;                 ///< name_of(ProfileSource)
   std::string provenance;              ///< where the profile's numbers come from
+  std::string settings;                ///< settings_text() of the request
+  std::vector<std::string> notes;      ///< Problem::notes; not a column
   [[nodiscard]] double throughput() const { return static_cast<double>(batch) * workers / step_time.value(); }
 };
 
@@ -55,17 +58,28 @@ struct Problem {
   Profile profile;
   Plan plan;
   ReplayOptions options;
+  std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people
 };
+
+/// Settings in one text: `key=value` sorted by key and joined by ';', of a key given twice the last.
+std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings);
 
 /// Reads the files, builds the strategy and compiles the plan. @throws InputError, PlanError.
 Problem prepare(const PredictRequest& request);
+/// The same, reading only files that `inputs` does not have yet.
+Problem prepare(const PredictRequest& request, Inputs& inputs);
 /// The row of a replayed problem.
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction);
 /// prepare, replay and row_of in one. @throws InputError, PlanError.
 PredictedRow predict(const PredictRequest& request);
+PredictedRow predict(const PredictRequest& request, Inputs& inputs);
 
 /// Header and cells of a row, in the order of the contract (README: columns).
 const std::vector<std::string>& row_header();
 std::vector<std::string> row_cells(const PredictedRow& row);
+/// The columns in which the rows of one sweep differ.
+const std::vector<std::string>& key_columns();
+/// What a request's row has in those columns, without predicting it. @throws InputError for an unknown name.
+std::vector<std::string> row_key(const PredictRequest& request, Inputs& inputs);
 
 }  // namespace simsync

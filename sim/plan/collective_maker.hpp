@@ -59,6 +59,9 @@ private:
   CollectiveSchedule out_;
 };
 
+/// Share of the payload that a hop of a ring over `n` ranks carries, and the number of rounds.
+std::pair<double, int> ring_amount(CollectivePrimitive primitive, int n);
+
 /// Two trees over the nodes, each with half of the payload; inside nodes they are chains from and to the leader.
 void make_double_tree(Maker& maker, const GroupShape& group, int chunks);
 /// The node whose hops of a double tree are the most; all hops of a representative are made to look like its own.

@@ -26,12 +26,17 @@ int GroupShape::node_of(int rank) const {
   return static_cast<int>(after - node_begin.begin()) - 1;
 }
 
-using detail::Maker;
+int GroupShape::size_of(int node) const {
+  return node_begin[static_cast<std::size_t>(node) + 1] - node_begin[static_cast<std::size_t>(node)];
+}
 
-namespace {
+bool GroupShape::alike() const {
+  for (int node = 1; node < nodes(); ++node)
+    if (size_of(node) != size_of(0)) return false;
+  return true;
+}
 
-/// Share of the payload that a ring hop carries and the number of rounds.
-std::pair<double, int> ring_amount(CollectivePrimitive primitive, int n) {
+std::pair<double, int> detail::ring_amount(CollectivePrimitive primitive, int n) {
   switch (primitive) {
     case CollectivePrimitive::AllReduce:
       return {2.0 * (n - 1) / n, 2 * (n - 1)};
@@ -42,6 +47,11 @@ std::pair<double, int> ring_amount(CollectivePrimitive primitive, int n) {
   }
   return {0.0, 0};
 }
+
+using detail::Maker;
+using detail::ring_amount;
+
+namespace {
 
 /// One ring through all ranks, node by node, so that every node is entered and left once.
 void make_ring(Maker& maker, CollectivePrimitive primitive, const GroupShape& group, int only_node) {
@@ -111,7 +121,7 @@ void make_halving_doubling(Maker& maker, const GroupShape& group) {
 void make_hierarchical(Maker& maker, const GroupShape& group, int only_node) {
   const auto begin = [&](int node) { return group.node_begin[static_cast<std::size_t>(node)]; };
   const int nodes = group.nodes();
-  const int g = begin(1) - begin(0);
+  const int g = group.size_of(0);
   std::vector<std::vector<int>> done(static_cast<std::size_t>(group.ranks()));
   const auto inside = [&](double bytes) {
     for (int node = 0; node < nodes; ++node) {
@@ -171,12 +181,7 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
   if (group.ranks() < 2) return {};
   // Only all-reduce has more than one algorithm; the other primitives run on a ring.
   if (primitive != CollectivePrimitive::AllReduce) algorithm = CollectiveAlgorithm::Ring;
-  const bool alike = [&] {
-    for (std::size_t i = 1; i < group.node_begin.size(); ++i)
-      if (group.node_begin[i] - group.node_begin[i - 1] != group.node_begin[1]) return false;
-    return true;
-  }();
-  if (algorithm == CollectiveAlgorithm::Hierarchical && !alike) algorithm = CollectiveAlgorithm::Ring;
+  SIMSYNC_ASSERT(algorithm != CollectiveAlgorithm::Hierarchical || group.alike());
   const bool tree = algorithm == CollectiveAlgorithm::DoubleBinaryTree;
   const int made_for = only_node >= 0 && tree ? detail::busiest_tree_node(group) : only_node;
   Maker maker(group, made_for);
@@ -212,59 +217,6 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
     }
   }
   return schedule;
-}
-
-int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, double bytes) {
-  constexpr double kKiB = 1024.0;
-  const bool tree = algorithm == CollectiveAlgorithm::DoubleBinaryTree;
-  if (!tree && algorithm != CollectiveAlgorithm::BroadcastReduce) return 1;
-  const double share = tree ? bytes / 2.0 : bytes;
-  const double depth = group.ranks() / group.nodes() - 1 + std::floor(std::log2(group.nodes()));
-  double chunk = 512.0 * kKiB;
-  const auto shrink = [&](double pieces_per_level, double least) {
-    while (tree && share / chunk < pieces_per_level * depth && chunk > least) chunk /= 2.0;
-  };
-  shrink(8.0, 128.0 * kKiB);
-  shrink(4.0, 64.0 * kKiB);
-  shrink(1.0, 32.0 * kKiB);
-  constexpr int kMost = 512;
-  return std::clamp(static_cast<int>(std::ceil(share / chunk)), 1, kMost);
-}
-
-Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
-                        double bytes, const LinkRates& rates) {
-  const int n = group.ranks();
-  if (n < 2) return Seconds{0.0};
-  const int nodes = group.nodes();
-  const double g = static_cast<double>(n) / nodes;
-  const double slowest =
-      nodes > 1 ? std::min(rates.rate_inter.value(), rates.rate_intra.value()) : rates.rate_intra.value();
-  const double alpha_intra = n > nodes ? rates.alpha_intra.value() : 0.0;
-  const double alpha_inter = nodes > 1 ? rates.alpha_inter.value() : 0.0;
-  if (algorithm == CollectiveAlgorithm::DoubleBinaryTree && primitive == CollectivePrimitive::AllReduce) {
-    // The first message goes up and down; the others follow it at the pace of the busiest link: 4 messages of S / 2.
-    const detail::TreePath path = detail::longest_path(nodes);
-    const double message = bytes / 2.0 / pipeline_chunks(algorithm, group, bytes) / slowest;
-    const double latency = 2.0 * ((g - 1.0) * alpha_intra + path.depth * alpha_inter);
-    const double first = (2.0 * (g - 1.0) + path.first_message) * message;
-    return Seconds{latency + std::max(0.0, first - 4.0 * message) + 2.0 * bytes / slowest};
-  }
-  const auto [share, rounds] = ring_amount(primitive, n);
-  const double inter_share = nodes > 1 ? static_cast<double>(nodes) / n : 0.0;
-  const double alpha = (1.0 - inter_share) * alpha_intra + inter_share * alpha_inter;
-  return Seconds{rounds * alpha + share * bytes / slowest};
-}
-
-CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
-                                     const LinkRates& rates) {
-  if (asked != CollectiveAlgorithm::Auto) return asked;
-  if (group.nodes() < 2) return CollectiveAlgorithm::Ring;
-  const auto time = [&](CollectiveAlgorithm a) {
-    return collective_time(CollectivePrimitive::AllReduce, a, group, bytes, rates);
-  };
-  return time(CollectiveAlgorithm::DoubleBinaryTree) < time(CollectiveAlgorithm::Ring)
-             ? CollectiveAlgorithm::DoubleBinaryTree
-             : CollectiveAlgorithm::Ring;
 }
 
 }  // namespace simsync

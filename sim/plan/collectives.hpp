@@ -14,6 +14,7 @@
 // Ring reduce-scatter and all-gather are half a ring all-reduce. All-gather here means that every rank
 // contributes S bytes and receives the other P-1 contributions (sufficient factors).
 #pragma once
+#include <utility>
 #include <vector>
 
 #include "strategies/strategy.hpp"
@@ -30,6 +31,8 @@ struct GroupShape {
   [[nodiscard]] int ranks() const { return node_begin.back(); }
   [[nodiscard]] int nodes() const { return static_cast<int>(node_begin.size()) - 1; }
   [[nodiscard]] int node_of(int rank) const;
+  [[nodiscard]] int size_of(int node) const;  ///< ranks on it
+  [[nodiscard]] bool alike() const;           ///< every node has as many ranks
 };
 
 /// One neighbor relation of an algorithm. Its bytes travel in `rounds` equal messages.
@@ -63,7 +66,8 @@ struct CollectiveSchedule {
 
 /// Hops of `primitive` by `algorithm` over the group. `chunks` is the number of messages that trees and chains cut
 /// the payload into. When `only_node` is not -1, only hops that leave that node are made, as many and as large as
-/// those of the busiest node: what a representative of alike nodes does. Auto is not allowed here.
+/// those of the busiest node: what a representative of alike nodes does. Auto is not allowed here, nor Hierarchical
+/// over nodes with unequal numbers of ranks.
 CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                                int chunks, int only_node = -1);
 
@@ -73,18 +77,27 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
 /// 32 KiB below 1.
 int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, double bytes);
 
-/// Closed form of the time without contention, every intra-node hop (alpha_intra, rate_intra) and every
-/// inter-node hop (alpha_inter, rate_inter) alike. Used to choose between algorithms and by MG-WFBP.
+/// What a hop costs, the same for all hops of a kind. Rates are payload.
 struct LinkRates {
-  Seconds alpha_intra;
-  BytesPerSecond rate_intra{1e12};
-  Seconds alpha_inter;
-  BytesPerSecond rate_inter{1e12};
+  Seconds alpha_intra;              ///< one message inside a node
+  BytesPerSecond rate_intra{1e12};  ///< one hop inside a node
+  Seconds alpha_inter;              ///< one message between nodes
+  BytesPerSecond rate_inter{1e12};  ///< one hop that leaves a node alone and uses all its NICs: ring, trees, chain
+  BytesPerSecond rate_rank{1e12};   ///< one rank's own way to another node: halving-doubling, hierarchical
+  BytesPerSecond rate_node{1e12};   ///< all of these ways of one node together
 };
+
+/// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node do
+/// not share links; ranks that send to other nodes at the same time share their node's NICs. Exact where schedule_of
+/// has one kind of hop per stage, else within the difference of its kinds. A tree counts 2 S on its busiest link, as
+/// NCCL's tuner does, also where two or three nodes share less. Hierarchical needs alike nodes. Used to
+/// choose between algorithms and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for trees and chains, else
+/// O(1). Auto is not allowed here.
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                         double bytes, const LinkRates& rates);
 
-/// Auto resolved as NCCL's tuner does: the faster of ring and double binary tree; ring inside one node.
+/// The algorithm that runs where `asked` is wished for. Auto as NCCL's tuner does: the faster of ring and double
+/// binary tree, ring inside one node. Hierarchical over nodes with unequal numbers of ranks: ring.
 CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
                                      const LinkRates& rates);
 

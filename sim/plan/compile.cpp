@@ -280,24 +280,31 @@ LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   const Place first = ranks.front();
   const auto other_node =
       std::find_if(ranks.begin(), ranks.end(), [&](const Place& p) { return p.node != first.node; });
-  std::vector<int> nodes{first.node};
-  if (other_node != ranks.end()) nodes.push_back(other_node->node);
-  const Topology topology(cluster, nodes);
+  const auto neighbors =
+      std::adjacent_find(ranks.begin(), ranks.end(), [](const Place& a, const Place& b) { return a.node == b.node; });
+  std::set<int> nodes{first.node};
+  if (other_node != ranks.end()) nodes.insert(other_node->node);
+  if (neighbors != ranks.end()) nodes.insert(neighbors->node);
+  const Topology topology(cluster, std::vector<int>(nodes.begin(), nodes.end()));
   const auto rate_of = [&](const Path& path, double streams) {
     double rate = streams * path.stream_cap.value();
     for (const LinkId id : path.links)
       rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
     return BytesPerSecond{rate * cluster.collective.efficiency};
   };
-  if (ranks.size() > 1 && ranks[1].node == first.node) {
-    const Path path = topology.path(first, ranks[1]);
+  if (neighbors != ranks.end()) {
+    const Path path = topology.path(*neighbors, *(neighbors + 1));
     rates.alpha_intra = path.latency + path.message_cost + cluster.collective.per_step_intra;
     rates.rate_intra = rate_of(path, std::numeric_limits<double>::infinity());
   }
-  if (nodes.size() > 1) {
+  if (other_node != ranks.end()) {
     const Path path = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
     rates.alpha_inter = path.latency + path.message_cost + cluster.collective.per_step_inter;
     rates.rate_inter = rate_of(path, cluster.collective.channels);
+    const Path own = hop_path(topology, CollectiveAlgorithm::Hierarchical, first, *other_node, false);
+    rates.rate_rank = rate_of(own, cluster.collective.channels);
+    rates.rate_node =
+        rate_of(topology.between_nodes(first.node, other_node->node), std::numeric_limits<double>::infinity());
   }
   return rates;
 }

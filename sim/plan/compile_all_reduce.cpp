@@ -71,6 +71,26 @@ OpId ready_op(const PlanWriter& writer, const Reduced& reduced, const Bucket& bu
   return writer.gradient_ready(lowest);
 }
 
+/// The framework's wait between the last gradient of a bucket and its launch.
+OpId add_wait(PlanWriter& writer, const Bucket& bucket, const std::string& label, OpId ready) {
+  Op wait;
+  wait.kind = OpKind::HostWork;
+  wait.scope = Scope::Job;
+  wait.duration = bucket.wait;
+  wait.from = {.kind = End::Kind::Fixed, .place = {writer.plan.ranks.front().node, -1}};
+  wait.after = {{ready, 0}};
+  wait.reason = {Phase::Start, -1, "wait of " + label};
+  return writer.add(std::move(wait));
+}
+
+/// Says that what was asked for cannot run on these nodes, when it cannot.
+void note_replaced(PlanWriter& writer, const Reduced& reduced, const GroupShape& group) {
+  const auto asked = std::find(reduced.algorithm.begin(), reduced.algorithm.end(), CollectiveAlgorithm::Hierarchical);
+  if (asked == reduced.algorithm.end() || group.alike()) return;
+  writer.plan.notes.emplace_back(
+      "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here");
+}
+
 }  // namespace
 
 void write_all_reduce(PlanWriter& writer) {
@@ -78,6 +98,7 @@ void write_all_reduce(PlanWriter& writer) {
   if (reduced.gradients.empty()) return;
   const GraphStrategy& graph = writer.strategy.graph;
   const GroupShape group = group_shape(writer.plan);
+  note_replaced(writer, reduced, group);
   const LinkRates rates = link_rates(writer.cluster, writer.plan.ranks);
   const Seconds launch = writer.cluster.collective.launch + graph.per_operation_cost;
   const auto cost = [&](double bytes) {
@@ -92,16 +113,7 @@ void write_all_reduce(PlanWriter& writer) {
     const std::string label = bucket.members.size() == 1
                                   ? writer.model.variable(reduced.gradients[bucket.members.front()].variable).name
                                   : fmt::format("bucket {}", b);
-    if (bucket.wait.value() > 0.0) {
-      Op wait;
-      wait.kind = OpKind::HostWork;
-      wait.scope = Scope::Job;
-      wait.duration = bucket.wait;
-      wait.from = {.kind = End::Kind::Fixed, .place = {writer.plan.ranks.front().node, -1}};
-      wait.after = {{ready, 0}};
-      wait.reason = {Phase::Start, -1, "wait of " + label};
-      ready = writer.add(std::move(wait));
-    }
+    if (bucket.wait.value() > 0.0) ready = add_wait(writer, bucket, label, ready);
     Seconds setup = launch;
     for (const std::size_t member : bucket.members) setup += reduced.encoding[member];
     if (graph.fusion.copies && bucket.members.size() > 1)

@@ -113,7 +113,8 @@ struct Plan {
   std::vector<Place> servers;       ///< fixed places that hold parameters, ascending, without repetition
   std::int32_t tensors = 0;         ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
-  std::vector<Op> ops;  ///< every `after` names an op; those with lag 0 form no cycle
+  std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
+  std::vector<Op> ops;             ///< every `after` names an op; those with lag 0 form no cycle
 
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] int cell_count(Scope scope) const;

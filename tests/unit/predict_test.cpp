@@ -1,6 +1,7 @@
 #include "sim/engine/predict.hpp"
 
 #include <filesystem>
+#include <set>
 
 #include "base/file.hpp"
 #include "tests/support/catch.hpp"
@@ -47,4 +48,79 @@ TEST_CASE("the slowest kind of device sets the pace of a mixed cluster", "[predi
   REQUIRE(slow > 1.2 * fast);
   CHECK_THAT(compute_of("V100-SXM2-16GB", "T4"), WithinRel(slow, 1e-9));
   CHECK_THAT(compute_of("T4", "V100-SXM2-16GB"), WithinRel(slow, 1e-9));
+}
+
+namespace {
+
+/// A V100 node of two GPUs, then a T4 node of two, with a placement that has as many workers as it says.
+Problem placed(const std::string& placement, int workers, const std::string& algorithm = "ring") {
+  const std::string path = cluster_file("V100-SXM2-16GB", "T4");
+  Problem problem =
+      prepare({.model = "alexnet",
+               .cluster = path,
+               .strategy = "ddp",
+               .workers = workers,
+               .batch = 32,
+               .settings = {{"placement", placement}, {"strategy.algorithm", algorithm}, {"profile", "roofline"}}});
+  std::filesystem::remove(path);
+  return problem;
+}
+
+std::vector<std::pair<std::string, int>> devices_of(const Cluster& cluster) {
+  std::vector<std::pair<std::string, int>> out;
+  for (int node = 0; node < cluster.node_count(); ++node)
+    out.emplace_back(cluster.group_of(node).device, cluster.group_of(node).gpus);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a placement takes the nodes of a mixed cluster in their order", "[predict][placement]") {
+  using Nodes = std::vector<std::pair<std::string, int>>;
+  CHECK(devices_of(placed("2,1", 3).cluster) == Nodes{{"V100-SXM2-16GB", 2}, {"T4", 1}});
+  CHECK(placed("2,1", 3).notes.empty());
+  CHECK(devices_of(placed("1", 1).cluster) == Nodes{{"V100-SXM2-16GB", 1}});
+}
+
+TEST_CASE("more nodes than the cluster lists are like its last, and that is told", "[predict][placement]") {
+  const Problem problem = placed("1,2,2", 5);
+  CHECK(devices_of(problem.cluster) ==
+        std::vector<std::pair<std::string, int>>{{"V100-SXM2-16GB", 1}, {"T4", 2}, {"T4", 2}});
+  CHECK(problem.notes ==
+        std::vector<std::string>{"cluster 'mixed' lists 2 nodes with GPUs, 3 take part: the others are "
+                                 "like its last"});
+  CHECK_THROWS_WITH(placed("3,1", 4), "entry 1 of the placement asks for 3 GPUs on a node of 'mixed' that has 2");
+}
+
+TEST_CASE("a hierarchical all-reduce over unequal nodes is planned, and told, as the ring that runs",
+          "[predict][collective]") {
+  const auto algorithms = [](const Problem& problem) {
+    std::set<CollectiveAlgorithm> used;
+    for (const Op& op : problem.plan.ops)
+      if (op.kind == OpKind::Collective) used.insert(op.algorithm);
+    return used;
+  };
+  const Problem unequal = placed("2,1", 3, "hierarchical");
+  CHECK(algorithms(unequal) == std::set{CollectiveAlgorithm::Ring});
+  CHECK(unequal.notes ==
+        std::vector<std::string>{
+            "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here"});
+  const Problem equal = placed("2,2", 4, "hierarchical");
+  CHECK(algorithms(equal) == std::set{CollectiveAlgorithm::Hierarchical});
+  CHECK(equal.notes.empty());
+}
+
+TEST_CASE("settings in one text are sorted, and the last of a key counts", "[predict]") {
+  CHECK(settings_text({}).empty());
+  CHECK(settings_text({{"seed", "2"}, {"fidelity", "steps"}, {"seed", "3"}}) == "fidelity=steps;seed=3");
+}
+
+TEST_CASE("inputs that were read before answer as fresh ones do", "[predict]") {
+  const PredictRequest plain{
+      .model = "resnet50", .cluster = "dgx-1", .strategy = "ddp", .workers = 16, .batch = {}, .settings = {}};
+  PredictRequest scaled = plain;
+  scaled.settings = {{"step_time", "100ms"}, {"device.V100-SXM2-16GB.launch", "7us"}};
+  Inputs inputs;
+  for (const auto& request : {plain, scaled, plain, scaled})
+    CHECK(row_cells(predict(request, inputs)) == row_cells(predict(request)));
 }

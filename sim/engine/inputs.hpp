@@ -1,0 +1,31 @@
+// Files that many questions of one command share, read once.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+
+#include "models/model.hpp"
+#include "models/profile.hpp"
+#include "platforms/cluster.hpp"
+
+namespace simsync {
+
+/// Keeps what names stand for: what a file says when it is first asked for holds as long as this lives. Not for use by
+/// two threads at a time.
+class Inputs {
+public:
+  /// As given to --model. @throws InputError as find_model() does.
+  const Model& model(const std::string& name_or_path);
+  /// As given to --cluster. @throws InputError as find_cluster() does.
+  const Cluster& cluster(const std::string& name_or_path);
+  /// make_profile() of `model(name_or_path)`. @throws InputError as make_profile() does.
+  Profile profile(const std::string& name_or_path, const ProfileRequest& request);
+
+private:
+  std::map<std::string, Model> models_;
+  std::map<std::string, Cluster> clusters_;
+  /// By model and by what was asked but for `step_time`, which only scales.
+  std::map<std::pair<std::string, ProfileRequest>, Profile> profiles_;
+};
+
+}  // namespace simsync

@@ -1,0 +1,23 @@
+// The cluster of a question: settings, placement, growth and a straggler applied to what the file describes.
+// Private to sim/engine.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/engine/request_settings.hpp"
+
+namespace simsync::detail {
+
+/// `notes` gets a line when more nodes take part than the file lists.
+/// @throws InputError for a setting that does not fit; PlanError when the workers do not.
+Cluster cluster_of(const PredictRequest& request, Cluster cluster, const Settings& settings,
+                   std::vector<std::string>& notes);
+
+/// What `device` can do at `precision`. @throws InputError when it has no peak rate for it.
+Roofline roofline_of(const DeviceClass& device, const std::string& precision);
+
+/// Layer times are those of `first`; nodes with another device compute slower or faster by what its roofline says.
+void relate_devices(Cluster& cluster, const std::string& first, const Model& model, const std::string& precision,
+                    std::int64_t batch);
+
+}  // namespace simsync::detail

@@ -1,0 +1,114 @@
+#include "sim/engine/request_settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "platforms/reader.hpp"
+
+namespace simsync::detail {
+namespace {
+
+const std::vector<std::pair<std::string, Fidelity>>& fidelity_names() {
+  static const std::vector<std::pair<std::string, Fidelity>> kNames{
+      {"auto", Fidelity::Auto}, {"steps", Fidelity::Steps}, {"fluid", Fidelity::Fluid}, {"folded", Fidelity::Folded}};
+  return kNames;
+}
+
+[[noreturn]] void wrong_value(const std::string& key, const std::string& value, const std::string& expected,
+                              const std::string& help = {}) {
+  throw InputError(fmt::format("--set {}={}: expected {}", key, value, expected), help);
+}
+
+std::int64_t whole_number(const std::string& key, const std::string& value, std::int64_t low, std::int64_t high) {
+  const auto parsed = parse_integer(value);
+  if (!parsed || *parsed < low || *parsed > high)
+    wrong_value(key, value, fmt::format("a whole number from {} to {}", low, high));
+  return *parsed;
+}
+
+std::vector<int> read_placement(const std::string& value) {
+  std::vector<int> gpus;
+  std::size_t at = 0;
+  while (at <= value.size()) {
+    const std::size_t comma = std::min(value.find(',', at), value.size());
+    const auto count = parse_integer(value.substr(at, comma - at));
+    if (!count || *count < 1 || *count > kMaxGpusPerNode)
+      wrong_value("placement", value, "GPUs per node, such as 2,3,4,4");
+    gpus.push_back(static_cast<int>(*count));
+    at = comma + 1;
+  }
+  return gpus;
+}
+
+Fidelity read_fidelity(const std::string& value) {
+  std::vector<std::string> names;
+  for (const auto& [name, fidelity] : fidelity_names()) {
+    if (name == value) return fidelity;
+    names.push_back(name);
+  }
+  wrong_value("fidelity", value, fmt::format("one of {}", fmt::join(names, ", ")), did_you_mean(value, names));
+}
+
+/// Reads one setting; false when the key is none of the program's own.
+bool read_own(Settings& s, const std::string& key, const std::string& value) {
+  constexpr std::string_view kStrategy = "strategy.";
+  if (key == "step_time") {
+    s.step_time = parse_seconds(value);
+    if (!s.step_time || s.step_time->value() <= 0.0)
+      wrong_value(key, value, "a time above 0 with its unit, such as 250ms");
+  } else if (key == "precision") {
+    const auto& known = known_precisions();
+    if (std::find(known.begin(), known.end(), value) == known.end())
+      wrong_value(key, value, fmt::format("one of {}", fmt::join(known, ", ")), did_you_mean(value, known));
+    s.precision = value;
+  } else if (key == "profile") {
+    s.profile = value;
+  } else if (key == "seed") {
+    s.seed = static_cast<std::uint64_t>(whole_number(key, value, 0, std::numeric_limits<std::int64_t>::max()));
+  } else if (key == "iterations") {
+    s.options.max_iterations = static_cast<int>(whole_number(key, value, 1, 10000));
+  } else if (key == "fidelity") {
+    s.options.fidelity = read_fidelity(value);
+  } else if (key == "placement") {
+    s.placement = read_placement(value);
+  } else if (key == "straggler") {
+    const auto factor = parse_number(value);
+    if (!factor || *factor < 1.0 || *factor > 1000.0) wrong_value(key, value, "a slow-down factor from 1 to 1000");
+    s.straggler = factor;
+  } else if (key.starts_with(kStrategy)) {
+    s.strategy[key.substr(kStrategy.size())] = value;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+const std::vector<std::string>& own_keys() {
+  static const std::vector<std::string> kKeys{"step_time",  "precision", "profile",   "seed",
+                                              "iterations", "fidelity",  "placement", "straggler"};
+  return kKeys;
+}
+
+}  // namespace
+
+Settings read_settings(const PredictRequest& request, const Cluster& cluster) {
+  Settings s;
+  for (const auto& [key, value] : request.settings) {
+    if (read_own(s, key, value)) continue;
+    auto known = parameter_keys(cluster);
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      known.insert(known.end(), own_keys().begin(), own_keys().end());
+      std::string help = did_you_mean(key, known);
+      if (help.empty()) help = "'simsync list settings' shows the keys that this command knows";
+      throw InputError(fmt::format("--set {}={}: unknown key '{}'", key, value, key), help);
+    }
+    s.cluster.emplace_back(key, value);
+  }
+  return s;
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,29 @@
+// `--set` of a question, sorted by what it is for. Private to sim/engine.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/engine/predict.hpp"
+
+namespace simsync::detail {
+
+struct Settings {
+  std::optional<Seconds> step_time;
+  std::optional<std::string> precision;
+  std::string profile = "auto";
+  std::uint64_t seed = 1;
+  std::vector<int> placement;  ///< GPUs per node; empty: filled node by node
+  std::optional<double> straggler;
+  ReplayOptions options;
+  std::map<std::string, std::string> strategy;
+  std::vector<std::pair<std::string, std::string>> cluster;  ///< in the user's order
+};
+
+/// @throws InputError for an unknown key or a value that does not fit one of the program's own keys.
+Settings read_settings(const PredictRequest& request, const Cluster& cluster);
+
+}  // namespace simsync::detail

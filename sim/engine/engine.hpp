@@ -7,24 +7,9 @@
 #include "platforms/cluster.hpp"
 #include "platforms/topology.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/problem/replay_options.hpp"
 
 namespace simsync {
-
-/// How finely a collective is simulated; sim/README.md says when each is exact.
-enum class Fidelity {
-  Auto,    ///< the cheapest that is exact for the plan
-  Steps,   ///< every chunk of every round is a flow
-  Fluid,   ///< one flow per hop with the algorithm's total bytes, after its start-up time
-  Folded,  ///< interchangeable nodes are represented by one of them
-};
-const char* name_of(Fidelity fidelity);
-
-struct ReplayOptions {
-  Fidelity fidelity = Fidelity::Auto;
-  int max_iterations = 12;    ///< 1: the first iteration, from a cold start, without a look at the next
-  double convergence = 1e-3;  ///< consecutive steps differ by less: steady state
-  bool record = false;        ///< keep the spans of every op, for the timeline and the explanation
-};
 
 /// One instance of an op in one iteration.
 struct Span {

@@ -1,70 +1,8 @@
 #include "sim/engine/predict.hpp"
 
-#include <fmt/format.h>
-
-#include <map>
-
-#include "base/error.hpp"
 #include "base/parse_units.hpp"
-#include "sim/engine/request_cluster.hpp"
-#include "sim/engine/request_settings.hpp"
-#include "sim/plan/compile.hpp"
-#include "strategies/reader.hpp"
 
 namespace simsync {
-
-std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings) {
-  std::map<std::string, std::string> last;
-  for (const auto& [key, value] : settings) last[key] = value;
-  std::string out;
-  for (const auto& [key, value] : last) out += fmt::format("{}{}={}", out.empty() ? "" : ";", key, value);
-  return out;
-}
-
-Problem prepare(const PredictRequest& request) {
-  Inputs inputs;
-  return prepare(request, inputs);
-}
-
-Problem prepare(const PredictRequest& request, Inputs& inputs) {
-  constexpr int kMostWorkers = 1'000'000;
-  if (request.workers < 1 || request.workers > kMostWorkers)
-    throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
-  if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
-    throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
-  const Model& model = inputs.model(request.model);
-  const Cluster& described = inputs.cluster(request.cluster);
-  const detail::Settings settings = detail::read_settings(request, described);
-  std::vector<std::string> notes;
-  Cluster cluster = detail::cluster_of(request, described, settings, notes);
-  const std::int64_t batch = request.batch.value_or(model.default_batch());
-  Strategy strategy = find_strategy(request.strategy, {.model = model,
-                                                       .cluster = cluster,
-                                                       .workers = request.workers,
-                                                       .batch = batch,
-                                                       .options = settings.strategy,
-                                                       .seed = settings.seed});
-  const Place first = cluster.workers(request.workers).front();
-  const std::string device = cluster.group_of(first.node).device;
-  const std::string precision = settings.precision.value_or(cluster.precision);
-  Profile profile =
-      inputs.profile(request.model, {.device = device,
-                                     .precision = precision,
-                                     .batch = batch,
-                                     .roofline = detail::roofline_of(cluster.devices.at(device), precision),
-                                     .step_time = settings.step_time,
-                                     .profile = settings.profile});
-  detail::relate_devices(cluster, device, model, precision, batch);
-  Plan plan = compile(model, profile, cluster, strategy);
-  notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
-  return {.model = model,
-          .cluster = std::move(cluster),
-          .strategy = std::move(strategy),
-          .profile = std::move(profile),
-          .plan = std::move(plan),
-          .options = settings.options,
-          .notes = std::move(notes)};
-}
 
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {
   PredictedRow row;

@@ -1,4 +1,4 @@
-// From names and numbers, as a user gives them, to a predicted step time.
+// From a question, as a user asks it, to a row of the result table.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -6,27 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "models/profile.hpp"
-#include "platforms/cluster.hpp"
 #include "sim/engine/engine.hpp"
-#include "sim/engine/inputs.hpp"
-#include "sim/plan/plan.hpp"
-#include "strategies/strategy.hpp"
+#include "sim/problem/problem.hpp"
 
 namespace simsync {
-
-/// One question, as `simsync predict` takes it.
-struct PredictRequest {
-  std::string model;     ///< name of the zoo or path
-  std::string cluster;   ///< preset name or path
-  std::string strategy;  ///< builder, preset or path
-  int workers = 1;
-  std::optional<std::int64_t> batch;  ///< per worker; the model's default when absent
-  /// `--set key=value` in the user's order. Keys: `step_time`, `precision`, `profile`, `seed`, `fidelity`,
-  /// `iterations`, `placement` (GPUs on each of the cluster's GPU nodes: `2,3,4,4`), `straggler` (one node computes so
-  /// many times slower), `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
-  std::vector<std::pair<std::string, std::string>> settings;
-};
 
 /// One answer: a row of `predict` and `sweep`.
 struct PredictedRow {
@@ -50,24 +33,6 @@ struct PredictedRow {
   [[nodiscard]] double throughput() const { return static_cast<double>(batch) * workers / step_time.value(); }
 };
 
-/// Everything that a request names, read and decided.
-struct Problem {
-  Model model;
-  Cluster cluster;
-  Strategy strategy;
-  Profile profile;
-  Plan plan;
-  ReplayOptions options;
-  std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people
-};
-
-/// Settings in one text: `key=value` sorted by key and joined by ';', of a key given twice the last.
-std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings);
-
-/// Reads the files, builds the strategy and compiles the plan. @throws InputError, PlanError.
-Problem prepare(const PredictRequest& request);
-/// The same, reading only files that `inputs` does not have yet.
-Problem prepare(const PredictRequest& request, Inputs& inputs);
 /// The row of a replayed problem.
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction);
 /// prepare, replay and row_of in one. @throws InputError, PlanError.

@@ -8,20 +8,6 @@
 
 namespace simsync {
 
-const char* name_of(Fidelity fidelity) {
-  switch (fidelity) {
-    case Fidelity::Auto:
-      return "auto";
-    case Fidelity::Steps:
-      return "steps";
-    case Fidelity::Fluid:
-      return "fluid";
-    case Fidelity::Folded:
-      return "folded";
-  }
-  return "?";
-}
-
 Prediction replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
   return detail::Replay(plan, cluster, options).run();
 }

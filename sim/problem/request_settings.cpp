@@ -1,4 +1,4 @@
-#include "sim/engine/request_settings.hpp"
+#include "sim/problem/request_settings.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,23 @@
 #include "base/parse_units.hpp"
 #include "platforms/reader.hpp"
 
-namespace simsync::detail {
+namespace simsync {
+
+const char* name_of(Fidelity fidelity) {
+  switch (fidelity) {
+    case Fidelity::Auto:
+      return "auto";
+    case Fidelity::Steps:
+      return "steps";
+    case Fidelity::Fluid:
+      return "fluid";
+    case Fidelity::Folded:
+      return "folded";
+  }
+  return "?";
+}
+
+namespace detail {
 namespace {
 
 const std::vector<std::pair<std::string, Fidelity>>& fidelity_names() {
@@ -111,4 +127,5 @@ Settings read_settings(const PredictRequest& request, const Cluster& cluster) {
   return s;
 }
 
-}  // namespace simsync::detail
+}  // namespace detail
+}  // namespace simsync

@@ -1,4 +1,4 @@
-#include "sim/engine/request_cluster.hpp"
+#include "sim/problem/request_cluster.hpp"
 
 #include <fmt/format.h>
 

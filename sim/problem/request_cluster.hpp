@@ -1,10 +1,10 @@
 // The cluster of a question: settings, placement, growth and a straggler applied to what the file describes.
-// Private to sim/engine.
+// Private to sim/problem.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "sim/engine/request_settings.hpp"
+#include "sim/problem/request_settings.hpp"
 
 namespace simsync::detail {
 

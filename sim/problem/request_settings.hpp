@@ -1,4 +1,4 @@
-// `--set` of a question, sorted by what it is for. Private to sim/engine.
+// `--set` of a question, sorted by what it is for. Private to sim/problem.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/engine/predict.hpp"
+#include "sim/problem/problem.hpp"
 
 namespace simsync::detail {
 

@@ -1,4 +1,4 @@
-#include "sim/engine/inputs.hpp"
+#include "sim/problem/inputs.hpp"
 
 #include <optional>
 

@@ -1,0 +1,97 @@
+#include "hw/testbed/describe.hpp"
+
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/parse_units.hpp"
+
+namespace simsync::testbed {
+namespace {
+
+constexpr const char* kDevice = "emulated";
+
+/// Layer times come from the profile or from `--set step_time`: these numbers only have to be plausible.
+DeviceClass emulated_device() {
+  DeviceClass device;
+  device.name = kDevice;
+  device.peak = {{"fp32", FlopsPerSecond{10e12}}};
+  device.memory_bandwidth = BytesPerSecond{500e9};
+  device.memory = Bytes{std::int64_t{16} << 30};
+  device.compute_efficiency = {{"fp32", 0.6}};
+  device.source = "no device: a testbed's host sleeps for as long as a layer takes; plausible numbers";
+  return device;
+}
+
+LinkClass ethernet(BytesPerSecond rate) {
+  LinkClass link;
+  link.name = "ethernet";
+  link.bandwidth = rate;
+  link.efficiency = payload_share();
+  link.latency = Seconds{25e-6};  // two kernels and a bridge on an idle machine; calibration measures it
+  return link;
+}
+
+/// Host and device memory are one, so a copy between them costs nothing.
+LinkClass memory() {
+  LinkClass link;
+  link.name = "memory";
+  link.bandwidth = BytesPerSecond{1e15};
+  return link;
+}
+
+NodeGroup host(int number, const LinkShape& link, BytesPerSecond fastest, bool server) {
+  NodeGroup group;
+  group.name = fmt::format("{}{}", server ? "server" : "host", number);
+  if (!server) {
+    group.device = kDevice;
+    group.gpus = 1;
+    group.fabric.pcie_link = "memory";
+  }
+  group.nic_link = "ethernet";
+  group.nic_slowdown = fastest / link.rate;
+  const long threads = ::sysconf(_SC_NPROCESSORS_ONLN);
+  group.cpu.threads = static_cast<int>(std::clamp(threads, 1L, 4096L));
+  return group;
+}
+
+std::string rate_text(BytesPerSecond rate) {
+  return format_number(rate.value() * 8 / 1e6) + " Mbit/s";
+}
+
+/// What a reader has to know of the links, once per rate.
+std::string description(const std::vector<LinkShape>& links) {
+  std::map<BytesPerSecond, const LinkShape*> rates;
+  for (const LinkShape& link : links) rates.emplace(link.rate, &link);
+  utsname system{};
+  ::uname(&system);
+  std::string out =
+      fmt::format("Emulated: {} network namespaces on one machine with {} processors, Linux {}, TCP reno, MTU {}",
+                  links.size(), ::sysconf(_SC_NPROCESSORS_ONLN), system.release, kMtu);
+  for (const auto& [rate, link] : rates)
+    out += fmt::format("; tbf {}, burst {} B, queue {} B", rate_text(rate), link->burst.count, link->queue.count);
+  return out;
+}
+
+}  // namespace
+
+Cluster describe(const std::vector<LinkShape>& links, int servers) {
+  BytesPerSecond fastest;
+  for (const LinkShape& link : links) fastest = std::max(fastest, link.rate);
+  const int hosts = static_cast<int>(links.size());
+  Cluster cluster;
+  cluster.name = fmt::format("testbed-{}", hosts);
+  cluster.description = description(links);
+  cluster.sources = {
+      "nominal: what was asked of tc tbf; the share of payload from the headers of Ethernet, IP and TCP"};
+  cluster.devices = {{kDevice, emulated_device()}};
+  cluster.links = {{"ethernet", ethernet(fastest)}, {"memory", memory()}};
+  for (int k = 0; k < hosts; ++k)
+    cluster.groups.push_back(host(k, links[static_cast<std::size_t>(k)], fastest, k >= hosts - servers));
+  return cluster;
+}
+
+}  // namespace simsync::testbed

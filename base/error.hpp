@@ -53,6 +53,12 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// Real processes that could not go on: one died, hung or was cut off. The text says which and why.
+class RunError : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
 /// The command ends with these; see the README.
 enum class ExitCode : int { Ok = 0, Finding = 1, Usage = 2, Input = 3, Capability = 4, Internal = 70 };
 

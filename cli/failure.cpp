@@ -17,6 +17,8 @@ Failure current_failure() {
     return {error(e), ExitCode::Input};
   } catch (const CapabilityError& e) {
     return {error(e), ExitCode::Capability};
+  } catch (const RunError& e) {
+    return {error(e), ExitCode::Finding};
   } catch (const std::bad_alloc&) {
     return {"error: not enough memory for this request", ExitCode::Capability};
   } catch (const std::exception& e) {

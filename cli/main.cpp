@@ -31,6 +31,9 @@ int main(int argc, char** argv) {
   simsync::Outcome outcome;
   simsync::setup_predict(app, outcome);
   simsync::setup_sweep(app, outcome);
+#ifdef SIMSYNC_HAS_RUN
+  simsync::setup_measure(app, outcome);
+#endif
   simsync::setup_validate(app, outcome);
   simsync::setup_list(app, outcome);
   try {

@@ -1,6 +1,7 @@
 #include "models/model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.hpp"
@@ -105,6 +106,17 @@ std::vector<VariableId> Model::backward_order() const {
     order.insert(order.end(), own.rbegin(), own.rend());
   }
   return order;
+}
+
+Model Model::with_scaled_variables(double factor) const {
+  Model out = *this;
+  for (Variable& variable : out.variables_) {
+    const auto longest = std::max_element(variable.shape.begin(), variable.shape.end());
+    if (longest != variable.shape.end())
+      *longest = std::max<std::int64_t>(1, std::llround(factor * static_cast<double>(*longest)));
+    variable.lookups_per_sample *= factor;
+  }
+  return out;
 }
 
 }  // namespace simsync

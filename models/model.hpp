@@ -83,6 +83,10 @@ public:
   /// produces them: layers from last to first, within a layer in reverse registration order.
   [[nodiscard]] std::vector<VariableId> backward_order() const;
 
+  /// A smaller (or larger) stand-in of the same layers: the longest axis of every variable, and the rows that are
+  /// looked up in a sparse one, times `factor`, rounded, at least 1. What layers compute stays.
+  [[nodiscard]] Model with_scaled_variables(double factor) const;
+
 private:
   std::string name_;
   std::int64_t default_batch_;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.hpp"
 #include "hw/run/links.hpp"
 #include "hw/run/payload.hpp"
 #include "hw/run/roles.hpp"
@@ -13,9 +14,9 @@
 namespace simsync {
 
 /// A value that is not what it should be. The text names op, rank, position and both values.
-class WrongResult : public std::runtime_error {
+class WrongResult : public RunError {
 public:
-  using std::runtime_error::runtime_error;
+  using RunError::RunError;
 };
 
 /// Made once, before the first iteration; then only its contents change. Every op has memory of its own, so that no

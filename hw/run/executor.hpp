@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "base/error.hpp"
 #include "hw/run/buffers.hpp"
 #include "hw/run/collectives.hpp"
 #include "hw/run/inbox.hpp"
@@ -14,12 +15,6 @@
 #include "hw/run/worker_threads.hpp"
 
 namespace simsync {
-
-/// A run that cannot go on; the text says which agent, which iteration and why.
-class RunError : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
 
 struct ExecutorOptions {
   AgentId self = 0;

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <sstream>
 
-#include "hw/run/executor.hpp"
+#include "base/error.hpp"
 
 namespace simsync {
 namespace {

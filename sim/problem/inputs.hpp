@@ -18,6 +18,8 @@ public:
   const Model& model(const std::string& name_or_path);
   /// As given to --cluster. @throws InputError as find_cluster() does.
   const Cluster& cluster(const std::string& name_or_path);
+  /// From now on `name` stands for this cluster.
+  void put(const std::string& name, Cluster cluster) { clusters_.insert_or_assign(name, std::move(cluster)); }
   /// make_profile() of `model(name_or_path)`. @throws InputError as make_profile() does.
   Profile profile(const std::string& name_or_path, const ProfileRequest& request);
 

@@ -31,9 +31,10 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
     throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
   if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
     throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
-  const Model& model = inputs.model(request.model);
+  const Model& named = inputs.model(request.model);
   const Cluster& described = inputs.cluster(request.cluster);
   const detail::Settings settings = detail::read_settings(request, described);
+  const Model model = settings.variable_scale ? named.with_scaled_variables(*settings.variable_scale) : named;
   std::vector<std::string> notes;
   Cluster cluster = detail::cluster_of(request, described, settings, notes);
   const std::int64_t batch = request.batch.value_or(model.default_batch());

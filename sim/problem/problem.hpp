@@ -24,7 +24,8 @@ struct PredictRequest {
   std::optional<std::int64_t> batch;  ///< per worker; the model's default when absent
   /// `--set key=value` in the user's order. Keys: `step_time`, `precision`, `profile`, `seed`, `fidelity`,
   /// `iterations`, `placement` (GPUs on each of the cluster's GPU nodes: `2,3,4,4`), `straggler` (one node computes so
-  /// many times slower), `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
+  /// many times slower), `variable_scale` (bytes of the variables times that, layer times as they are),
+  /// `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
   std::vector<std::pair<std::string, std::string>> settings;
 };
 

@@ -95,6 +95,10 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
     const auto factor = parse_number(value);
     if (!factor || *factor < 1.0 || *factor > 1000.0) wrong_value(key, value, "a slow-down factor from 1 to 1000");
     s.straggler = factor;
+  } else if (key == "variable_scale") {
+    const auto factor = parse_number(value);
+    if (!factor || *factor < 1e-6 || *factor > 1000.0) wrong_value(key, value, "a factor from 0.000001 to 1000");
+    s.variable_scale = factor;
   } else if (key.starts_with(kStrategy)) {
     s.strategy[key.substr(kStrategy.size())] = value;
   } else {
@@ -104,8 +108,8 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
 }
 
 const std::vector<std::string>& own_keys() {
-  static const std::vector<std::string> kKeys{"step_time",  "precision", "profile",   "seed",
-                                              "iterations", "fidelity",  "placement", "straggler"};
+  static const std::vector<std::string> kKeys{"step_time", "precision", "profile",   "seed",          "iterations",
+                                              "fidelity",  "placement", "straggler", "variable_scale"};
   return kKeys;
 }
 

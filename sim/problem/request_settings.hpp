@@ -18,6 +18,7 @@ struct Settings {
   std::uint64_t seed = 1;
   std::vector<int> placement;  ///< GPUs per node; empty: filled node by node
   std::optional<double> straggler;
+  std::optional<double> variable_scale;
   ReplayOptions options;
   std::map<std::string, std::string> strategy;
   std::vector<std::pair<std::string, std::string>> cluster;  ///< in the user's order

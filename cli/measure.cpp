@@ -1,0 +1,247 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
+#include "base/parse_units.hpp"
+#include "base/progress_bar.hpp"
+#include "cli/commands.hpp"
+#include "cli/row_file.hpp"
+#include "cli/settings.hpp"
+#include "cli/unknown.hpp"
+#include "hw/run/launch.hpp"
+#include "hw/testbed/testbed.hpp"
+#include "platforms/reader.hpp"
+#include "sim/engine/timeline.hpp"
+#include "sim/problem/problem.hpp"
+#include "strategies/builders.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr const char* kTestbed = "testbed";
+
+struct MeasureOptions {
+  std::vector<std::string> models, strategies;
+  std::vector<int> workers;
+  std::int64_t batch = 0;
+  std::vector<std::string> settings;
+  int hosts = 0;
+  int server_hosts = 0;
+  std::string rates = "1Gbps";
+  std::string cluster_out;
+  std::string csv;
+  std::string timeline;
+  bool resume = false;
+  std::string optimizer = "momentum";
+  RunOptions run;
+};
+
+const std::vector<std::string>& measured_header() {
+  static const std::vector<std::string> kHeader{"model",
+                                                "cluster",
+                                                "strategy",
+                                                "mode",
+                                                "workers",
+                                                "batch_per_worker",
+                                                "step_time_s",
+                                                "throughput_samples_per_s",
+                                                "compute_s",
+                                                "exposed_comm_s",
+                                                "scaling_efficiency",
+                                                "step_time_p10_s",
+                                                "step_time_p90_s",
+                                                "backend",
+                                                "checked",
+                                                "settings",
+                                                "step_times_s"};
+  return kHeader;
+}
+
+double slowdown_of(const Problem& problem, int rank) {
+  const Place place = problem.plan.ranks[static_cast<std::size_t>(rank)];
+  return problem.cluster.group_of(place.node).compute_slowdown;
+}
+
+std::vector<std::string> measured_cells(const PredictRequest& request, const Problem& problem,
+                                        const Measurement& measured) {
+  double slowest = 0.0;
+  for (int rank = 0; rank < problem.plan.rank_count(); ++rank) slowest = std::max(slowest, slowdown_of(problem, rank));
+  const double step = measured.median().value();
+  const double compute = slowest * problem.profile.step().value();
+  const double samples = static_cast<double>(problem.profile.batch) * request.workers;
+  std::string all;
+  for (const Seconds s : measured.steps) all += (all.empty() ? "" : ";") + format_number(s.value());
+  return {problem.model.name(),
+          problem.cluster.name,
+          request.strategy,
+          "sync",
+          std::to_string(request.workers),
+          std::to_string(problem.profile.batch),
+          format_number(step),
+          format_number(samples / step),
+          format_number(compute),
+          format_number(std::max(0.0, step - compute)),
+          format_number(problem.profile.step().value() / step),
+          format_number(measured.quantile(0.1).value()),
+          format_number(measured.quantile(0.9).value()),
+          "gloo+grpc",
+          std::to_string(measured.checked),
+          settings_text(request.settings),
+          all};
+}
+
+Measurement run_on(const Testbed& testbed, const Problem& problem, const MeasureOptions& options) {
+  LaunchOptions launch_options;
+  launch_options.run = options.run;
+  launch_options.address = [&](int node) { return testbed.address(node); };
+  launch_options.enter = [&](int node) { testbed.enter(node); };
+  for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
+    launch_options.slowdown.push_back(slowdown_of(problem, rank));
+  return launch(problem.plan, launch_options);
+}
+
+/// The measured spans as the simulator records them, so that both timelines are written by the same code.
+Prediction as_recorded(const Problem& problem, const Measurement& measured) {
+  Prediction out;
+  out.step = measured.median();
+  out.steps = measured.steps;
+  out.steady = true;
+  out.fidelity = Fidelity::Steps;
+  out.simulated_ranks = problem.plan.rank_count();
+  out.ranks = problem.plan.ranks;
+  out.nodes = problem.plan.nodes;
+  out.stands_for.assign(out.nodes.size(), 1);
+  if (measured.spans.empty()) return out;
+  const double begin = measured.spans.front().start;
+  const int first = measured.spans.front().iteration;
+  for (const MeasuredSpan& s : measured.spans) {
+    const auto iteration = static_cast<std::size_t>(s.iteration - first);
+    out.spans.push_back({.op = s.instance.op,
+                         .cell = s.instance.cell,
+                         .iteration = static_cast<int>(iteration),
+                         .ready = Seconds{s.start - begin},
+                         .start = Seconds{s.start - begin},
+                         .end = Seconds{s.end - begin}});
+    if (out.iteration_end.size() <= iteration) out.iteration_end.resize(iteration + 1);
+    out.iteration_end[iteration] = std::max(out.iteration_end[iteration], Seconds{s.end - begin});
+  }
+  return out;
+}
+
+std::vector<PredictRequest> requests_of(const MeasureOptions& options) {
+  std::vector<PredictRequest> out;
+  std::vector<std::string> strategies = options.strategies;
+  if (strategies == std::vector<std::string>{"all"}) strategies = known_builders();
+  std::vector<int> workers = options.workers;
+  if (workers.empty()) workers.push_back(options.hosts);
+  for (const auto& model : options.models)
+    for (const auto& strategy : strategies)
+      for (const int count : workers) {
+        PredictRequest request{model, kTestbed, strategy, count, {}, parse_settings(options.settings)};
+        if (options.batch != 0) request.batch = options.batch;
+        out.push_back(std::move(request));
+      }
+  return out;
+}
+
+Optimizer optimizer_of(const std::string& name) {
+  for (const Optimizer optimizer : {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam})
+    if (name == name_of(optimizer)) return optimizer;
+  throw InputError("--optimizer " + name + ": expected sgd, momentum or adam");
+}
+
+void print_summary(const PredictRequest& request, const Problem& problem, const Measurement& measured) {
+  std::cout << fmt::format(
+                   "{} on {}, {} with {} workers: {} (10 % below {}, 10 % above {}, {} steps, {} results checked)\n",
+                   problem.model.name(), problem.cluster.name, request.strategy, request.workers,
+                   format_seconds(measured.median()), format_seconds(measured.quantile(0.1)),
+                   format_seconds(measured.quantile(0.9)), measured.steps.size(), measured.checked)
+            << std::flush;
+}
+
+void run_measure(MeasureOptions options) {
+  options.run.optimizer = optimizer_of(options.optimizer);
+  if (options.resume && (options.csv.empty() || options.csv == "-"))
+    throw InputError("--resume needs the file to go on with: --csv FILE");
+  auto requests = requests_of(options);
+  if (!options.timeline.empty() && requests.size() != 1)
+    throw InputError("--timeline is for one model, strategy and number of workers");
+  const Testbed testbed(
+      {.hosts = options.hosts, .rates = parse_rates(options.rates), .server_hosts = options.server_hosts});
+  Inputs inputs;
+  inputs.put(kTestbed, testbed.cluster());
+  if (!options.cluster_out.empty()) write_file(options.cluster_out, to_yaml(testbed.cluster()));
+  std::unique_ptr<RowFile> file;
+  if (!options.csv.empty()) {
+    file = std::make_unique<RowFile>(options.csv, csv_row(measured_header()), options.resume);
+    requests = without_row(requests, file->found(), inputs);
+  }
+  ProgressBar progress(requests.size());
+  for (const PredictRequest& request : requests) {
+    try {
+      const Problem problem = prepare(request, inputs);
+      const Measurement measured = run_on(testbed, problem, options);
+      if (file) file->append(csv_row(measured_cells(request, problem, measured)));
+      if (options.csv != "-") print_summary(request, problem, measured);
+      if (!options.timeline.empty())
+        write_file(options.timeline, [&](std::ostream& out) {
+          write_timeline(out, problem.plan, problem.cluster, as_recorded(problem, measured));
+        });
+    } catch (const PlanError& e) {
+      if (requests.size() == 1) throw;
+      progress.message(fmt::format("skipped: {} with {} workers: {}", request.strategy, request.workers, e.what()));
+    }
+    progress.advance();
+  }
+}
+
+}  // namespace
+
+void setup_measure(CLI::App& app, Outcome&) {
+  auto options = std::make_shared<MeasureOptions>();
+  auto* command = app.add_subcommand("measure", "Run strategies for real on an emulated cluster and time their steps");
+  const auto list = [&](const char* flag, auto& into, const char* text) {
+    return command->add_option(flag, into, text)->delimiter(',');
+  };
+  list("--model", options->models, "Models, separated by commas")->required();
+  list("--strategy", options->strategies, "Strategies; 'all' stands for every builder")->required();
+  list("--workers", options->workers, "Numbers of workers (default: all hosts)")
+      ->check(whole_number(1, kMaxTestbedHosts));
+  command->add_option("--batch", options->batch, "Samples per worker and step (default: each model's)")
+      ->check(whole_number(1, 100'000'000));
+  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
+      ->check(key_and_value());
+  command->add_option("--testbed", options->hosts, "Hosts to emulate in network namespaces of this machine")
+      ->required()
+      ->check(whole_number(1, kMaxTestbedHosts));
+  command->add_option("--server-hosts", options->server_hosts, "Hosts without a device besides them")
+      ->check(whole_number(0, kMaxTestbedHosts));
+  command
+      ->add_option("--rate", options->rates, "Rate of each host's link: one for all, or one per host (1Gbps,500Mbps)")
+      ->capture_default_str();
+  command
+      ->add_option("--cluster-out", options->cluster_out, "Write the cluster that was built to this file, for predict")
+      ->check(file_name());
+  command->add_option("--steps", options->run.iterations, "Steps that are timed")
+      ->check(whole_number(1, 10'000))
+      ->capture_default_str();
+  command->add_option("--warm-up", options->run.warm_up, "Steps before them")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command->add_option("--optimizer", options->optimizer, "What parameter servers apply: sgd, momentum or adam")
+      ->capture_default_str();
+  command->add_option("--timeout", options->run.timeout_s, "Seconds without progress after which a run has failed")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command->add_option("--csv", options->csv, "Write rows to this file, or to standard output with '-'")
+      ->check(file_name());
+  command->add_option("--timeline", options->timeline, "Write what happened when to this file, for ui.perfetto.dev")
+      ->check(file_name());
+  command->add_flag("--resume", options->resume, "Keep the rows that the file has and add the others");
+  command->callback([options] { run_measure(*options); });
+}
+
+}  // namespace simsync

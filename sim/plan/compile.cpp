@@ -298,6 +298,12 @@ LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
     const Path path = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
     rates.alpha_inter = path.latency + path.message_cost + cluster.collective.per_step_inter;
     rates.rate_inter = rate_of(path, cluster.collective.channels);
+    // Two nodes send to each other at the same time.
+    const bool alone = std::all_of(ranks.begin(), ranks.end(),
+                                   [&](const Place& p) { return p.node == nodes.front() || p.node == nodes.back(); });
+    if (cluster.network.pair_bandwidth && alone)
+      rates.rate_inter =
+          std::min(rates.rate_inter, 0.5 * cluster.collective.efficiency * *cluster.network.pair_bandwidth);
   }
   return rates;
 }

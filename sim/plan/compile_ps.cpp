@@ -231,8 +231,9 @@ private:
     Op sum = server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
                          per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered));
     sum.after = {{sent, 0}};
-    // TensorFlow's accumulator holds a lock, BytePS and ps-lite leave a key to one thread.
-    sum.one_at_a_time = true;
+    // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
+    // pieces.
+    sum.one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
     return w_.add(std::move(sum));
   }
 

@@ -54,6 +54,7 @@ double byteps_time(int n, int k, int rounds) {
   }
   entry.shards.back().elements += left;
   strategy.graph.streams_per_server = 2 * (n + k);  // no message waits for another of its connection
+  strategy.graph.update_at = UpdateAt::Worker;      // BytePS's servers only sum
   const bool alike = k == 0 || k == n;
   strategy.graph.scheduling.credit = Bytes{static_cast<std::int64_t>((alike ? 1.0 : 2.0) * kModel / rounds)};
   return step_of(lab, lab_cluster(n, 1, kOne, k), strategy) / (kModel / kOne.nic);

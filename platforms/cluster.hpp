@@ -88,9 +88,12 @@ struct NodeGroup {
 
 /// Network between the NICs.
 struct Network {
-  int nodes_per_leaf = 0;                    ///< nodes under one leaf switch; 0: one non-blocking switch
-  double oversubscription = 1.0;             ///< leaf ports bandwidth over leaf uplink bandwidth
-  Seconds switch_latency;                    ///< added per switch hop between leaves: twice from leaf to leaf
+  int nodes_per_leaf = 0;         ///< nodes under one leaf switch; 0: one non-blocking switch
+  double oversubscription = 1.0;  ///< leaf ports bandwidth over leaf uplink bandwidth
+  Seconds switch_latency;         ///< added per switch hop between leaves: twice from leaf to leaf
+  /// Most payload per second between two nodes, both directions and all streams together, as where an overlay network
+  /// wraps the traffic of a pair into one flow. `efficiency` does not scale it.
+  std::optional<BytesPerSecond> pair_bandwidth;
   std::map<std::string, double> background;  ///< share of each link class taken by other traffic
   friend bool operator==(const Network&, const Network&) = default;
 };

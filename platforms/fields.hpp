@@ -90,6 +90,7 @@ void visit(V& v, Network& network, const std::vector<std::string>& links) {
   v.may("nodes_per_leaf", network.nodes_per_leaf, kNodesOrNone);
   v.may("oversubscription", network.oversubscription, kOversubscription);
   v.may("switch_latency", network.switch_latency, kTime);
+  v.may("pair_bandwidth", network.pair_bandwidth, kRate);
   v.table("background", network.background, kTaken, links);
 }
 

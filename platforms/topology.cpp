@@ -16,7 +16,7 @@ using detail::NodeLayout;
 
 namespace {
 
-constexpr std::size_t kMostLinks = 12;  // on any way
+constexpr std::size_t kMostLinks = 13;  // on any way
 
 std::vector<int> first_nodes(const Cluster& cluster, int nodes) {
   if (nodes < 0 || nodes > cluster.node_count())
@@ -109,6 +109,13 @@ void Topology::add_between_gpus(Path& path, const NodeEntry& node, int from, int
   add_in(path, node.first, layout.pcie, to);
 }
 
+LinkId Topology::link_of_pair(const NodeEntry& one, const NodeEntry& other) const {
+  // Pairs (0, 1), (0, 2) ... (0, n-1), (1, 2) ...: i (2n - i - 1) / 2 of them begin with less than i.
+  const auto [i, j] = std::minmax({&one - nodes_.data(), &other - nodes_.data()});
+  const auto before = i * (2 * static_cast<std::ptrdiff_t>(nodes_.size()) - i - 1) / 2;
+  return first_pair_ + static_cast<LinkId>(before + j - i - 1);
+}
+
 void Topology::add_across_network(Path& path, const NodeEntry& from, const NodeEntry& to) const {
   const auto nic_of = [&](const NodeEntry& node) -> const LinkRow& {
     const LinkRow& nic = layouts_[static_cast<std::size_t>(node.group)].nic;
@@ -118,6 +125,7 @@ void Topology::add_across_network(Path& path, const NodeEntry& from, const NodeE
     return nic;
   };
   add_out(path, from.first, nic_of(from), 0);
+  if (first_pair_ >= 0 && from.number != to.number) add(path, link_of_pair(from, to), LinkCosts{});
   const int per_leaf = cluster_.network.nodes_per_leaf;
   if (per_leaf > 0 && from.number / per_leaf != to.number / per_leaf) {
     const LinkCosts costs{.latency = cluster_.network.switch_latency, .message_cost = {}, .half_size = {}};

@@ -27,8 +27,8 @@ struct Path {
   Bytes half_size;       ///< largest half_size on the way
 };
 
-/// Immutable. Cost: O(nodes x links per node) time and memory; `path` is O(links on the way) and allocates
-/// nothing but the vector that it returns.
+/// Immutable. Cost: O(nodes x links per node) time and memory, and O(nodes^2) with a `pair_bandwidth`; `path` is
+/// O(links on the way) and allocates nothing but the vector that it returns.
 class Topology {
 public:
   /// Numbers the links of nodes 0 ... nodes-1 of `cluster`. @throws PlanError when it has fewer nodes or names a
@@ -49,7 +49,8 @@ public:
   /// switch uplinks when the switches differ and the socket link when the sockets differ. Without `peer_to_peer`
   /// the way leads through the switch uplinks and host memory. GPU to host: PCIe link, switch uplink, memory.
   /// Between nodes: GPU to host (or, with `gpu_direct`, the PCIe link, and the switch uplink when the node has
-  /// fewer NICs than switches), NIC out, the leaf uplinks when the leaves differ, NIC in, and the mirror image.
+  /// fewer NICs than switches), NIC out, the link of the two nodes when the network has a `pair_bandwidth`, the leaf
+  /// uplinks when the leaves differ, NIC in, and the mirror image.
   /// All NICs of a node count as one link of their total bandwidth.
   /// @throws PlanError for a node that takes no part, a GPU that does not exist, or a node without a NIC.
   [[nodiscard]] Path path(Place from, Place to) const;
@@ -76,12 +77,14 @@ private:
   void add_from_host(Path& path, const NodeEntry& node, int gpu, bool from_nic) const;
   void add_between_gpus(Path& path, const NodeEntry& node, int from, int to) const;
   void add_across_network(Path& path, const NodeEntry& from, const NodeEntry& to) const;
+  [[nodiscard]] LinkId link_of_pair(const NodeEntry& one, const NodeEntry& other) const;
 
   Cluster cluster_;
   std::vector<Link> links_;
   std::vector<detail::NodeLayout> layouts_;  ///< by group
   std::vector<NodeEntry> nodes_;             ///< by rising number
   std::vector<LinkId> leaf_up_;              ///< by leaf; -1: no chosen node below. The down link follows it.
+  LinkId first_pair_ = -1;                   ///< of the links of pairs of nodes, by rising numbers; -1: none
 };
 
 }  // namespace simsync

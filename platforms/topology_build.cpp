@@ -157,11 +157,23 @@ void TopologyBuilder::add_leaves() {
   }
 }
 
+void TopologyBuilder::add_pairs() {
+  if (!cluster_.network.pair_bandwidth) return;
+  topology_.first_pair_ = static_cast<LinkId>(topology_.links_.size());
+  const auto& nodes = topology_.nodes_;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    for (std::size_t j = i + 1; j < nodes.size(); ++j)
+      topology_.links_.push_back(
+          {fmt::format("node{}-node{}/pair", nodes[i].number, nodes[j].number), *cluster_.network.pair_bandwidth});
+  }
+}
+
 void TopologyBuilder::check_size(std::size_t nodes) const {
   constexpr std::size_t kMostLinks = 50'000'000;
   int most = 0;
   for (const auto& layout : topology_.layouts_) most = std::max(most, layout.count);
-  if (nodes * static_cast<std::size_t>(most) > kMostLinks)
+  const std::size_t pairs = cluster_.network.pair_bandwidth ? nodes * nodes / 2 : 0;
+  if (nodes * static_cast<std::size_t>(most) + pairs > kMostLinks)
     throw PlanError(fmt::format("{} nodes of cluster '{}' have more than {} links: choose fewer nodes", nodes,
                                 cluster_.name, kMostLinks));
 }
@@ -183,6 +195,7 @@ void TopologyBuilder::build(const std::vector<int>& node_numbers) {
     add_names_and_rates(cluster_.groups[group], layout, number);
   }
   add_leaves();
+  add_pairs();
 }
 
 }  // namespace simsync

@@ -25,6 +25,7 @@ private:
   void add_names_and_rates(const NodeGroup& group, const detail::NodeLayout& layout, int node);
   void add_row(const detail::LinkRow& row, int units, const std::string& prefix, const char* kind, double rate);
   void add_leaves();
+  void add_pairs();
   void check_size(std::size_t nodes) const;
   [[nodiscard]] double leaf_rate(int leaf) const;
 

@@ -113,7 +113,7 @@ void set_role(const Study& study, Case& c) {
   }
   for (const auto& rule : study.deviations) {
     if (!rule.rows.takes(study.table, c.row)) continue;
-    c.role = CaseRole::Deviation;
+    c.role = rule.scored ? CaseRole::Scored : CaseRole::Deviation;
     c.entry = rule.entry;
     c.beyond_pct = rule.beyond_pct;
     return;

@@ -23,7 +23,7 @@ struct Case {
   PredictRequest request;  ///< with every setting except fitted parameters
   Seconds measured;        ///< of one step
   CaseRole role = CaseRole::Scored;
-  std::string entry;        ///< of a deviation
+  std::string entry;        ///< of a deviation, scored or not; empty: none is known
   double beyond_pct = 0.0;  ///< of a deviation
   std::string rank_group;
 };

@@ -178,7 +178,7 @@ void Evaluation::judge() {
   auto& findings = result_.findings;
   for (const auto& c : result_.cases) {
     if (!c.failure.empty()) findings.push_back(c.failure);
-    if (c.the_case.role != CaseRole::Deviation || !c.failure.empty()) continue;
+    if (c.the_case.entry.empty() || !c.failure.empty()) continue;
     const double error = error_pct(c.sample());
     if (std::abs(error) <= c.the_case.beyond_pct)
       findings.push_back(fmt::format("case '{}' is listed under '{}' as more than {:g} % off and is only {:.1f} % off",

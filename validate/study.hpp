@@ -87,11 +87,12 @@ struct Tolerance {
   std::optional<double> pairwise_accuracy;
 };
 
-/// Cases known to be wrong. They are not scored; one that comes within `beyond_pct` is a finding.
+/// Cases known to be wrong; one that comes within `beyond_pct` is a finding.
 struct DeviationRule {
   RowFilter rows;
   std::string entry;  ///< heading of DEVIATIONS.md or any text that says why
   double beyond_pct = 10.0;
+  bool scored = false;  ///< true: they count in the score like any other case
 };
 
 struct Study {

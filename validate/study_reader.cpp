@@ -280,6 +280,7 @@ DeviationRule StudyReader::deviation(const yaml::Node& node) const {
   if (rule.rows.where.empty()) node.fail("expected 'where': a deviation must name its rows");
   expect_rows(node, rule.rows, study_.table);
   m.maybe("beyond_pct", [&](const yaml::Node& n) { rule.beyond_pct = n.number({0.0, 1000.0}); });
+  m.maybe("scored", [&](const yaml::Node& n) { rule.scored = n.boolean(); });
   return rule;
 }
 

@@ -13,6 +13,7 @@ namespace {
 std::string obstacle(const Plan& plan, const Cluster& cluster) {
   if (!plan.servers.empty()) return "parameter servers make nodes differ";
   if (cluster.network.nodes_per_leaf > 0) return "nodes share leaf uplinks";
+  if (cluster.network.pair_bandwidth) return "a pair of nodes shares a limit";
   const NodeGroup& first = cluster.group_of(plan.nodes.front());
   const int size = plan.node_begin[1] - plan.node_begin[0];
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {

@@ -71,6 +71,8 @@ private:
     int in_service = 0;
     double in_flight = 0.0;
     std::set<Waiting> waiting;
+    /// Ops of one instance at a time that have one waiting or in service, with the instances behind it.
+    std::map<OpId, std::deque<Instance>> behind;
   };
 
   struct Iteration {
@@ -127,6 +129,7 @@ private:
   QueueState& queue_state(QueueId queue, const Instance& instance);
   [[nodiscard]] static bool admits(const Queue& queue, const QueueState& state, double bytes);
   void serve(QueueId queue, QueueState& state, std::int32_t cause);
+  void wait_in(QueueState& state, const Instance& instance);
   void leave_queue(const Instance& instance);
   void start(const Instance& instance, std::int32_t cause);
   void start_compute(const Instance& instance);

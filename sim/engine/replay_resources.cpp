@@ -24,11 +24,19 @@ void Replay::become_ready(const Instance& instance, std::int32_t cause) {
   note_ready(instance, cause);
   const Op& op = op_of(instance);
   if (op.queue < 0) return start(instance, -1);
-  const Queue& queue = plan_.queues[static_cast<std::size_t>(op.queue)];
   QueueState& state = queue_state(op.queue, instance);
-  const int priority = queue.ordering == Ordering::Priority ? op.priority : 0;
-  state.waiting.insert({priority, sequence_++, instance});
+  if (op.one_at_a_time) {
+    const auto [turn, first] = state.behind.try_emplace(instance.op);
+    if (!first) return turn->second.push_back(instance);
+  }
+  wait_in(state, instance);
   to_serve_.push_back({op.queue, &state, -1});
+}
+
+void Replay::wait_in(QueueState& state, const Instance& instance) {
+  const Op& op = op_of(instance);
+  const bool by_priority = plan_.queues[static_cast<std::size_t>(op.queue)].ordering == Ordering::Priority;
+  state.waiting.insert({by_priority ? op.priority : 0, sequence_++, instance});
 }
 
 void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
@@ -54,6 +62,15 @@ void Replay::leave_queue(const Instance& instance) {
   QueueState& state = queue_state(op.queue, instance);
   --state.in_service;
   state.in_flight -= op.bytes;
+  if (op.one_at_a_time) {
+    const auto turn = state.behind.find(instance.op);
+    if (turn->second.empty()) {
+      state.behind.erase(turn);
+    } else {
+      wait_in(state, turn->second.front());
+      turn->second.pop_front();
+    }
+  }
   to_serve_.push_back({op.queue, &state, static_cast<std::int32_t>(spans_.size()) - 1});
 }
 

@@ -57,6 +57,7 @@ Problem with_free_latency(const Problem& problem) {
 Problem with_free_network(const Problem& problem) {
   Problem out = problem;
   for (NodeGroup& group : out.cluster.groups) free_class(out.cluster, group.nic_link);
+  out.cluster.network.pair_bandwidth.reset();
   compile_again(out);
   return out;
 }

@@ -35,12 +35,21 @@ public:
     for (const Piece& piece : pieces_) updates_.push_back(update(piece, push(piece, whole)));
   }
 
+  /// A copy per host is refreshed inside the step, as soon as its variable is updated; AutoDist's train op waits for
+  /// the assignment to the proxy.
+  void write_refresh() {
+    if (stays_on_gpus()) return;
+    for (std::size_t i = 0; i < pieces_.size(); ++i)
+      if (pieces_[i].how.local_replication) refreshed_.push_back(pull(pieces_[i], updates_[i]));
+  }
+
   /// Reading back; `start` is the op that opens the next step, -1 when nothing has to be waited for.
   void write_pull(OpId start) {
     if (stays_on_gpus()) {
       for (const Piece& piece : pieces_) finish(reduce_on_gpus(piece));
       return;
     }
+    if (!refreshed_.empty()) return finish(copy_to_device(total_bytes(), {start}, label(0)));
     std::vector<OpId> arrived;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
@@ -57,7 +66,8 @@ public:
     if (!arrived.empty()) finish(copy_to_device(total_bytes(), arrived, label(0)));
   }
 
-  [[nodiscard]] const std::vector<OpId>& updates() const { return updates_; }
+  /// What has to happen before a step that reads its variables from servers may return.
+  [[nodiscard]] const std::vector<OpId>& returned() const { return refreshed_.empty() ? updates_ : refreshed_; }
 
 private:
   [[nodiscard]] bool scheduled() const {
@@ -226,6 +236,9 @@ private:
     Op sum = server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
                          per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
     sum.after = {{sent, 0}};
+    // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
+    // pieces.
+    sum.one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
     return w_.add(std::move(sum));
   }
 
@@ -282,7 +295,8 @@ private:
   const Variable& variable_;
   const VariableStrategy& how_;
   std::vector<Piece> pieces_;
-  std::vector<OpId> updates_;  ///< by piece
+  std::vector<OpId> updates_;    ///< by piece
+  std::vector<OpId> refreshed_;  ///< by piece, of copies that are refreshed before the step returns
 };
 
 /// Reads after an update follow the forward pass. Reads at the start of a step have no order of their own (TensorFlow
@@ -315,18 +329,20 @@ void write_parameter_servers(PlanWriter& writer) {
   refuse_asynchronous(writer);
   std::vector<VariableOnServers> all;
   for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
-  std::vector<OpId> updates;
+  const bool reads_inside_step = writer.strategy.graph.pull_at_step_start;
+  std::vector<OpId> returned;
   for (auto& variable : all) {
     variable.write_push();
-    updates.insert(updates.end(), variable.updates().begin(), variable.updates().end());
+    if (reads_inside_step) variable.write_refresh();
+    returned.insert(returned.end(), variable.returned().begin(), variable.returned().end());
   }
   OpId start = -1;
-  if (writer.strategy.graph.pull_at_step_start && !updates.empty()) {
+  if (reads_inside_step && !returned.empty()) {
     Op op;
     op.kind = OpKind::HostWork;
     op.scope = Scope::Job;
     op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
-    for (const OpId id : updates) op.after.push_back({id, 0});
+    for (const OpId id : returned) op.after.push_back({id, 0});
     op.after.push_back({writer.backward.front(), 0});
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));

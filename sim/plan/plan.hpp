@@ -78,6 +78,8 @@ struct Op {
 
   Seconds duration;  ///< Compute, HostWork: on a device of speed 1. Transfer, Collective: setup before bytes move
   std::vector<ComputePart> parts;  ///< Compute only; may be empty
+  /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
+  bool one_at_a_time = false;
 
   End from;            ///< Transfer; HostWork: where
   End to;              ///< Transfer

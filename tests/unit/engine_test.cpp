@@ -1,6 +1,7 @@
 // The clock, the wires and the devices of a replay, against times derived on paper.
 #include <map>
 
+#include "base/error.hpp"
 #include "sim/engine/flow_network.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab_run.hpp"
@@ -128,6 +129,38 @@ TEST_CASE("reading variables inside the next step", "[engine][gate]") {
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(52.0, kGolden));
   strategy.graph.pull_at_step_start = true;
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(48.0, kGolden));
+}
+
+TEST_CASE("a host's copy is refreshed inside the step, as soon as its variable is updated", "[engine][gate]") {
+  // Layers 0 and 1: 8 and 4 B at 1 B/s, forward and backward 4 s each.
+  //   b1 0..4, b0 4..8; push 1 4..8, push 0 8..16.
+  //   read in the next step: both pulls start at 16 and share the way: pull 1 ends at 24, pull 0 at 28; f0 28..32,
+  //   f1 32..36. As copies of the host: pull 1 8..12, pull 0 16..24, when the step returns; f0 24..28, f1 28..32.
+  const LabModel lab{{8, 4, 4}, {4, 4, 4}};
+  const Cluster cluster = lab_cluster(1, 1, kSlow, 1);
+  Strategy strategy = on_server(lab.model, 1, {1, -1});
+  strategy.graph.streams_per_server = 2;
+  strategy.graph.pull_at_step_start = true;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(36.0, kGolden));
+  for (auto& entry : strategy.variables)
+    std::get<PsSynchronizer>(entry.shards.front().synchronizer).local_replication = true;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(32.0, kGolden));
+}
+
+TEST_CASE("opposite directions of one pair of nodes share its limit", "[engine][collective]") {
+  // Rings at 1 B/s, and 1 B/s for a pair. Two nodes send 16 B each to the other: 32 s. Of three nodes every pair
+  // carries one hop of 2 x 2/3 x 12 = 16 B: 16 s, as without the limit.
+  for (const Fidelity fidelity : {Fidelity::Fluid, Fidelity::Steps}) {
+    for (const auto& [nodes, bytes, expected] : {std::tuple{2, 16.0, 32.0}, {3, 12.0, 16.0}}) {
+      Cluster cluster = lab_cluster(nodes, 1, kSlow);
+      cluster.network.pair_bandwidth = BytesPerSecond{1.0};
+      CHECK_THAT(all_reduce_time(cluster, nodes, bytes, CollectiveAlgorithm::Ring, fidelity),
+                 WithinRel(expected, kGolden));
+    }
+  }
+  Cluster cluster = lab_cluster(4, 1, kSlow);
+  cluster.network.pair_bandwidth = BytesPerSecond{1.0};
+  CHECK_THROWS_AS(all_reduce_time(cluster, 4, 16.0, CollectiveAlgorithm::Ring, Fidelity::Folded), PlanError);
 }
 
 TEST_CASE("compute is the slowest device's work without waiting", "[engine]") {

@@ -189,7 +189,7 @@ TEST_CASE("the example of the README is a cluster", "[platforms]") {
   CHECK(cluster.node_count() == 6);
   CHECK(cluster.gpu_count() == 32);
   const Topology topology(cluster, 6);
-  CHECK(topology.path({0, 0}, {5, -1}).links.size() == 6);  // PCIe, uplink, NIC, leaf up, leaf down, NIC
+  CHECK(topology.path({0, 0}, {5, -1}).links.size() == 7);  // PCIe, uplink, NIC, pair, two of the leaves, NIC
 }
 
 TEST_CASE("odd names and texts survive a round trip", "[platforms]") {

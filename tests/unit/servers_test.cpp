@@ -54,6 +54,7 @@ double byteps_time(int n, int k, int rounds) {
   }
   entry.shards.back().elements += left;
   strategy.graph.streams_per_server = 2 * (n + k);  // no message waits for another of its connection
+  strategy.graph.update_at = UpdateAt::Worker;      // BytePS's servers only sum
   const bool alike = k == 0 || k == n;
   strategy.graph.scheduling.credit = Bytes{static_cast<std::int64_t>((alike ? 1.0 : 2.0) * kModel / rounds)};
   return step_of(lab, lab_cluster(n, 1, kOne, k), strategy) / (kModel / kOne.nic);
@@ -134,6 +135,20 @@ TEST_CASE("a server's threads are busy per tensor and per byte", "[engine][serve
                            .update_rate = BytesPerSecond{2000.0},
                            .sum_rate = BytesPerSecond{4000.0}};
   CHECK_THAT(step_of(lab, cluster, on_server(lab.model, 2, {2, -1})), WithinAbs(3.2, 1e-5));
+}
+
+TEST_CASE("gradients of one shard are added one after another", "[engine][server]") {
+  // 4 workers, 400 B at 4000 B/s: four additions of 0.1 s to one accumulator, whatever the threads. Two tensors are
+  // added side by side by two threads and in turn by one.
+  const LabModel one{{.bytes = 400}};
+  const LabModel two{{.bytes = 400}, {.bytes = 400}};
+  Cluster cluster = lab_cluster(4, 1, kOne, 1);
+  cluster.groups[1].cpu.sum_rate = BytesPerSecond{4000.0};
+  for (const int threads : {1, 2, 8}) {
+    cluster.groups[1].cpu.threads = threads;
+    CHECK_THAT(step_of(one, cluster, on_server(one.model, 4, {4, -1})), WithinAbs(0.4, 1e-5));
+    CHECK_THAT(step_of(two, cluster, on_server(two.model, 4, {4, -1})), WithinAbs(threads == 1 ? 0.8 : 0.4, 1e-5));
+  }
 }
 
 TEST_CASE("all transfers between two nodes share the streams of their connection", "[engine][server]") {

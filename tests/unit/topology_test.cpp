@@ -47,6 +47,18 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
+TEST_CASE("a pair of nodes shares one link for both directions", "[platforms][topology]") {
+  const Topology topology(tree("", "", "network: {pair_bandwidth: 2GB/s}\n"), {0, 2, 3});
+  const auto shared = [&](int from, int to) { return names(topology, topology.between_nodes(from, to)).at(1); };
+  CHECK(shared(0, 2) == "node0-node2/pair");
+  CHECK(shared(2, 0) == "node0-node2/pair");
+  CHECK(shared(0, 3) == "node0-node3/pair");
+  CHECK(shared(3, 2) == "node2-node3/pair");
+  CHECK(names(topology, topology.path({2, -1}, {3, -1})) == Names{"node2/nic-out", "node2-node3/pair", "node3/nic-in"});
+  CHECK(rate(topology, "node2-node3/pair") == Approx(2e9));
+  CHECK(names(topology, topology.path({2, 0}, {2, 1})).size() == 2);
+}
+
 TEST_CASE("paths on a PCIe tree of two sockets with two switches of two GPUs", "[platforms][topology]") {
   const Topology topology(tree("", ""), 1);
 

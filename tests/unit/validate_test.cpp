@@ -230,6 +230,16 @@ TEST_CASE("findings: missed tolerance, closed deviation, failed prediction", "[v
     CHECK(r.summary.deviations == 1);
     CHECK(r.summary.cases == 3);
   }
+  SECTION("a deviation that stays in the score is asserted all the same") {
+    const StudyResult r = evaluate(folder.parse(kHead + kCalibrate +
+                                                "deviations:\n"
+                                                "  - {where: {id: [b8]}, entry: D1, beyond_pct: 5, scored: true}\n"),
+                                   predictor);
+    REQUIRE(r.findings.size() == 1);
+    CHECK_THAT(r.findings[0], ContainsSubstring("case 'b8' is listed under 'D1' as more than 5 % off and is only"));
+    CHECK(r.summary.deviations == 0);
+    CHECK(r.summary.cases == 4);
+  }
   SECTION("a case that cannot be planned is a finding, not the end") {
     std::string text = kHead + kCalibrate;
     text.replace(text.find("strategy: ddp"), 13,

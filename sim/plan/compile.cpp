@@ -306,8 +306,9 @@ LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
     rates.rate_node =
         rate_of(topology.between_nodes(first.node, other_node->node), std::numeric_limits<double>::infinity());
     // Two nodes send to each other at the same time.
-    const bool alone = std::all_of(ranks.begin(), ranks.end(),
-                                   [&](const Place& p) { return p.node == nodes.front() || p.node == nodes.back(); });
+    const bool alone = std::all_of(ranks.begin(), ranks.end(), [&](const Place& p) {
+      return p.node == *nodes.begin() || p.node == *nodes.rbegin();
+    });
     if (cluster.network.pair_bandwidth && alone)
       rates.rate_inter =
           std::min(rates.rate_inter, 0.5 * cluster.collective.efficiency * *cluster.network.pair_bandwidth);

@@ -97,9 +97,9 @@ std::string refusal(const std::string& tool, const std::string& messages, const 
 }  // namespace
 
 void run_batch(const std::string& tool, const std::string& netns, const std::vector<std::string>& commands) {
-  std::vector<std::string> words{find_tool(tool)};
-  if (!netns.empty()) words.insert(words.end(), {"-n", netns});
-  words.insert(words.end(), {"-batch", "-"});
+  using Words = std::vector<std::string>;
+  const std::string path = find_tool(tool);
+  const Words words = netns.empty() ? Words{path, "-batch", "-"} : Words{path, "-n", netns, "-batch", "-"};
   std::string text;
   for (const std::string& command : commands) text += command + "\n";
   const MemoryFile input(text);

@@ -5,9 +5,12 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <filesystem>
+#include <functional>
 #include <thread>
 
 #include "base/error.hpp"
@@ -19,44 +22,33 @@ namespace {
 
 constexpr const char* kNic = "eth0";
 
-void make_namespaces(const std::string& testbed, int hosts) {
+/// A namespace belongs to a thread: `body` may move, and the caller stays where it is.
+void in_own_thread(const std::function<void()>& body) {
+  std::exception_ptr failure;
+  std::thread([&] {
+    try {
+      body();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }).join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+/// `ip` returns to where it was after every one it makes. An ordinary user may not return to the machine's own
+/// network, hence the move to a namespace that lasts for these commands.
+void make_namespaces(const std::vector<std::string>& names) {
   std::vector<std::string> commands;
-  for (const std::string& name : namespaces_of(testbed, hosts)) commands.push_back("netns add " + name);
-  run_batch("ip", "", commands);
-}
-
-/// Both ends are made where they belong, so that the machine's own network never sees them. A new IPv6 address would
-/// announce itself now and then: there is none.
-void make_switch(const std::string& testbed, const std::vector<LinkShape>& links) {
-  const std::string plug = fmt::format("mtu {} addrgenmode none", kMtu);
-  std::vector<std::string> commands{
-      "link add bridge0 addrgenmode none type bridge forward_delay 0 stp_state 0 mcast_snooping 0",
-      "link set bridge0 up"};
-  for (std::size_t k = 0; k < links.size(); ++k) {
-    const int host = static_cast<int>(k);
-    const std::int64_t segment = links[k].segment.count;
-    commands.push_back(
-        fmt::format("link add host{0} mtu {1} gso_max_size {2} type veth peer name {3} mtu {1} "
-                    "gso_max_size {2} netns {4}",
-                    host, kMtu, segment, kNic, host_name(testbed, host)));
-    commands.push_back(fmt::format("link set host{} addrgenmode none master bridge0 up", host));
-  }
-  run_batch("ip", switch_name(testbed), commands);
-}
-
-void connect_host(const std::string& testbed, int host) {
-  run_batch("ip", host_name(testbed, host),
-            {"link set lo up", fmt::format("link set {} addrgenmode none up", kNic),
-             fmt::format("address add {}/24 dev {}", host_address(host), kNic)});
-}
-
-std::string bucket(const std::string& device, const LinkShape& link) {
-  return fmt::format("qdisc add dev {} root tbf rate {}bps burst {} limit {}", device,
-                     static_cast<std::int64_t>(link.rate.value()), link.burst.count, link.queue.count);
+  for (const std::string& name : names) commands.push_back("netns add " + name);
+  in_own_thread([&] {
+    if (::unshare(CLONE_NEWNET) != 0)
+      throw CapabilityError(fmt::format("the testbed cannot make a network namespace: {}", std::strerror(errno)));
+    run_batch("ip", "", commands);
+  });
 }
 
 void set_kernel_option(const std::string& option, const std::string& value) {
-  const std::string path = "/proc/sys/net/ipv4/" + option;
+  const std::string path = "/proc/sys/net/" + option;
   const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   const bool written = fd >= 0 && ::write(fd, value.data(), value.size()) == static_cast<ssize_t>(value.size());
   const int error = errno;
@@ -65,21 +57,43 @@ void set_kernel_option(const std::string& option, const std::string& value) {
     throw CapabilityError(fmt::format("the testbed cannot write {} to {}: {}", value, path, std::strerror(error)));
 }
 
-/// Reno: every kernel has it and allows it in every namespace; within a building, cubic behaves alike. Without
-/// metrics, a connection does not begin with what an earlier one learned.
+/// Reno: every kernel has it and allows it in every namespace. Without metrics, a connection does not begin with what
+/// an earlier one learned. An IPv6 address would announce itself now and then.
 void set_kernel_options(const std::string& name) {
-  std::exception_ptr failure;
-  std::thread([&] {  // a namespace belongs to a thread: this one moves and ends
-    try {
-      enter_namespace(name);
-      set_kernel_option("tcp_congestion_control", "reno");
-      set_kernel_option("tcp_no_metrics_save", "1");
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  })
-      .join();
-  if (failure) std::rethrow_exception(failure);
+  in_own_thread([&] {
+    enter_namespace(name);
+    set_kernel_option("ipv4/tcp_congestion_control", "reno");
+    set_kernel_option("ipv4/tcp_no_metrics_save", "1");
+    if (std::filesystem::exists("/proc/sys/net/ipv6")) set_kernel_option("ipv6/conf/all/disable_ipv6", "1");
+  });
+}
+
+/// Both ends are made where they belong, so that the machine's own network never sees them. No host hands down a packet
+/// that the slowest link's bucket cannot take whole.
+void make_switch(const std::string& testbed, const std::vector<LinkShape>& links) {
+  std::vector<std::string> commands{"link add bridge0 type bridge forward_delay 0 stp_state 0 mcast_snooping 0",
+                                    "link set bridge0 up"};
+  std::int64_t segment = links.front().segment.count;
+  for (const LinkShape& link : links) segment = std::min(segment, link.segment.count);
+  for (int host = 0; host < static_cast<int>(links.size()); ++host) {
+    commands.push_back(
+        fmt::format("link add host{0} mtu {1} gso_max_size {2} type veth peer name {3} mtu {1} "
+                    "gso_max_size {2} netns {4}",
+                    host, kMtu, segment, kNic, host_name(testbed, host)));
+    commands.push_back(fmt::format("link set host{} master bridge0 up", host));
+  }
+  run_batch("ip", switch_name(testbed), commands);
+}
+
+void connect_host(const std::string& testbed, int host) {
+  run_batch("ip", host_name(testbed, host),
+            {"link set lo up", fmt::format("link set {} up", kNic),
+             fmt::format("address add {}/24 dev {}", host_address(host), kNic)});
+}
+
+std::string bucket(const std::string& device, const LinkShape& link) {
+  return fmt::format("qdisc add dev {} root tbf rate {}bps burst {} limit {}", device,
+                     static_cast<std::int64_t>(link.rate.value()), link.burst.count, link.queue.count);
 }
 
 }  // namespace
@@ -95,14 +109,15 @@ std::vector<std::string> namespaces_of(const std::string& testbed, int hosts) {
 }
 
 void build(const std::string& testbed, const std::vector<LinkShape>& links) {
-  make_namespaces(testbed, static_cast<int>(links.size()));
+  const std::vector<std::string> names = namespaces_of(testbed, static_cast<int>(links.size()));
+  make_namespaces(names);
+  for (const std::string& name : names) set_kernel_options(name);
   make_switch(testbed, links);
   std::vector<std::string> ports;
   for (std::size_t k = 0; k < links.size(); ++k) {
     const int host = static_cast<int>(k);
     connect_host(testbed, host);
     run_batch("tc", host_name(testbed, host), {bucket(kNic, links[k])});
-    set_kernel_options(host_name(testbed, host));
     ports.push_back(bucket(fmt::format("host{}", host), links[k]));
   }
   run_batch("tc", switch_name(testbed), ports);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kEthernetHeader = 14;  // tbf counts neither preamble nor checksum
 constexpr int kIpTcpHeaders = 20 + 20 + 12;
-constexpr Seconds kBurstTime{250e-6};
+constexpr Seconds kBurstTime{500e-6};
 constexpr Seconds kQueueTime{10e-3};
 constexpr std::int64_t kLeastBurst = 4 * (kMtu + kEthernetHeader);
 constexpr std::int64_t kLeastQueue = 64 * (kMtu + kEthernetHeader);

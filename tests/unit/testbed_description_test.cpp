@@ -1,0 +1,105 @@
+// What a testbed says of itself, and what it refuses; needs no namespace.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "hw/testbed/describe.hpp"
+#include "hw/testbed/names.hpp"
+#include "hw/testbed/shape.hpp"
+#include "hw/testbed/testbed.hpp"
+#include "hw/testbed/tool.hpp"
+#include "platforms/reader.hpp"
+#include "tests/support/catch.hpp"
+
+using namespace simsync;
+
+namespace {
+
+constexpr BytesPerSecond kGigabit{125e6};
+constexpr BytesPerSecond kQuarter{31.25e6};
+
+std::string refusal(const TestbedRequest& request) {
+  try {
+    const Testbed any(request);
+  } catch (const InputError& error) {
+    return error.diagnostics().front().message;
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("a link's bucket and queue follow its rate and never fall below a few frames") {
+  // 125 MB/s x 500 us = 62500 B; x 10 ms = 1.25 MB. TCP hands down half a bucket at most.
+  const testbed::LinkShape fast = testbed::shape_of(kGigabit);
+  CHECK(fast.burst == Bytes{62'500});
+  CHECK(fast.segment == Bytes{31'250});
+  CHECK(fast.queue == Bytes{1'250'000});
+  // 1.25 MB/s x 500 us = 625 B is less than a frame: 4 frames of 1514 B; 64 of them as queue.
+  const testbed::LinkShape slow = testbed::shape_of(BytesPerSecond{1.25e6});
+  CHECK(slow.burst == Bytes{6'056});
+  CHECK(slow.segment == Bytes{3'028});
+  CHECK(slow.queue == Bytes{96'896});
+}
+
+TEST_CASE("of a full frame of 1514 bytes 1448 are payload") {
+  // 1500 less 20 (IP), 20 (TCP) and 12 (timestamps); 14 of Ethernet in front.
+  CHECK(testbed::payload_share() == 1448.0 / 1514.0);
+}
+
+TEST_CASE("a testbed describes itself as a cluster that reads back equal") {
+  const Cluster cluster =
+      testbed::describe({testbed::shape_of(kGigabit), testbed::shape_of(kQuarter), testbed::shape_of(kGigabit)}, 1);
+  REQUIRE(cluster.groups.size() == 3);
+  CHECK(cluster.gpu_count() == 2);
+  CHECK(cluster.groups[0].name == "host0");
+  CHECK(cluster.groups[2].name == "server2");
+  CHECK(cluster.groups[2].gpus == 0);
+  CHECK(cluster.groups[0].nic_slowdown == 1.0);
+  CHECK(cluster.groups[1].nic_slowdown == 4.0);
+  CHECK(cluster.links.at("ethernet").bandwidth == kGigabit);
+  CHECK_THAT(cluster.description, ContainsSubstring("tbf 1000 Mbit/s, burst 62500 B"));
+  CHECK_THAT(cluster.description, ContainsSubstring("tbf 250 Mbit/s, burst 15625 B"));
+  const Cluster again = parse_cluster(to_yaml(cluster), "testbed.yaml");
+  CHECK(again == cluster);
+}
+
+TEST_CASE("rates come as one for all or one per host") {
+  CHECK(parse_rates("1Gbps") == std::vector<BytesPerSecond>{kGigabit});
+  CHECK(parse_rates("1Gbps,250Mbps") == std::vector<BytesPerSecond>{kGigabit, kQuarter});
+  CHECK_THROWS_WITH(parse_rates("1Gbps,,250Mbps"),
+                    ContainsSubstring("'' is not a rate: expected a number and a unit, such as 1Gbps"));
+  CHECK_THROWS_WITH(parse_rates("1000"), ContainsSubstring("'1000' is not a rate"));
+  CHECK_THROWS_WITH(parse_rates("1Kbps"),
+                    ContainsSubstring("a testbed's rate is 1000 bit/s: expected 1Mbps to 100Gbps"));
+  CHECK_THROWS_AS(parse_rates(""), InputError);
+}
+
+TEST_CASE("absurd requests are refused before anything is built") {
+  CHECK(refusal({.hosts = 0, .rates = {kGigabit}}) ==
+        "a testbed of 0 workers and 0 servers: expected at least one worker and at most 64 hosts");
+  CHECK(refusal({.hosts = 60, .rates = {kGigabit}, .server_hosts = 5}) ==
+        "a testbed of 60 workers and 5 servers: expected at least one worker and at most 64 hosts");
+  CHECK(refusal({.hosts = 2}) == "a testbed needs a rate, such as 1Gbps");
+  CHECK(refusal({.hosts = 2, .rates = {kGigabit, kGigabit, kGigabit}}) == "3 rates for the 2 hosts of a testbed");
+  CHECK(refusal({.hosts = 2, .rates = {BytesPerSecond{-1}}}) ==
+        "a testbed's rate is -8 bit/s: expected 1Mbps to 100Gbps");
+}
+
+TEST_CASE("a namespace's name tells whose testbed it belongs to") {
+  const testbed::Owner self = testbed::this_process();
+  CHECK(self.pid == ::getpid());
+  CHECK(testbed::alive(self));
+  CHECK_FALSE(testbed::alive({self.pid, self.started + 1}));
+  const std::string name = testbed::testbed_name({12, 345}, 6);
+  CHECK(name == "simsync-12-345-6");
+  CHECK(testbed::owner_of(testbed::host_name(name, 7)) == testbed::Owner{12, 345});
+  CHECK(testbed::owner_of(testbed::switch_name(name)) == testbed::Owner{12, 345});
+  for (const char* other : {"", "simsync-", "simsync-12", "simsync-12-345", "simsync-12-345-", "simsync-a-1-0", "blue"})
+    CHECK_FALSE(testbed::owner_of(other).has_value());
+}
+
+TEST_CASE("a missing tool is told with its package") {
+  CHECK_THROWS_WITH(testbed::run_batch("ip-that-is-missing", "", {}),
+                    "the testbed needs the program 'ip-that-is-missing' (Debian package iproute2)");
+}

@@ -89,6 +89,7 @@ Cluster describe(const std::vector<LinkShape>& links, int servers) {
       "nominal: what was asked of tc tbf; the share of payload from the headers of Ethernet, IP and TCP"};
   cluster.devices = {{kDevice, emulated_device()}};
   cluster.links = {{"ethernet", ethernet(fastest)}, {"memory", memory()}};
+  cluster.collective.algorithm = "ring";  // Gloo's
   for (int k = 0; k < hosts; ++k)
     cluster.groups.push_back(host(k, links[static_cast<std::size_t>(k)], fastest, k >= hosts - servers));
   return cluster;

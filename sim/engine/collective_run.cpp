@@ -1,7 +1,7 @@
 #include "sim/engine/collective_run.hpp"
 
 #include <algorithm>
-#include <map>
+#include <limits>
 
 #include "sim/plan/compile.hpp"
 
@@ -20,10 +20,11 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorith
   out.half = static_cast<double>(path.half_size.count);
   // Channels are streams of the network; inside a node a collective is one stream.
   out.cap = static_cast<double>(inter ? std::max(1, costs.channels) : 1) * path.stream_cap;
-  double nominal = out.cap.value();
+  double narrow = std::numeric_limits<double>::infinity();
   for (const LinkId link : path.links)
-    nominal = std::min(nominal, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
-  out.nominal = BytesPerSecond{nominal};
+    narrow = std::min(narrow, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
+  out.narrow = BytesPerSecond{narrow};
+  out.nominal = BytesPerSecond{std::min(narrow, out.cap.value())};
   if (!path.links.empty()) out.path = context.path_of(path.links, out.cap);
   out.links = path.links;
   out.bytes = hop.bytes / costs.efficiency;
@@ -48,7 +49,6 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
     first_rank = begin;
   }
   RoutedSchedule out;
-  std::map<LinkId, std::pair<double, double>> load;
   const auto append = [&](const CollectiveSchedule& schedule) {
     const int first_hop = static_cast<int>(out.hops.size());
     const int first_pipeline = static_cast<int>(out.pipelines.size());
@@ -57,12 +57,6 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
       next.pipeline += first_pipeline;
       for (int& id : next.needs) id += first_hop;
       for (int& id : next.after) id += first_hop;
-      for (const LinkId link : next.links) {
-        auto& [per_byte, fixed] = load[link];
-        const double rate = context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value();
-        per_byte += next.bytes / next.rounds / rate;
-        fixed += next.half / rate;
-      }
       out.hops.push_back(std::move(next));
     }
     out.pipelines.insert(out.pipelines.end(), schedule.pipelines.begin(), schedule.pipelines.end());
@@ -72,7 +66,9 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
   } else {
     append(schedule_of(primitive, algorithm, group, chunks));
   }
-  for (const auto& [link, both] : load) out.link_load.push_back(both);
+  const auto flows_through = [](const Pipeline& line) { return line.fill_intra + line.fill_inter > 0; };
+  if (!out.pipelines.empty() && flows_through(out.pipelines.front()))
+    out.fill.emplace(algorithm, group, chunks, out.pipelines.front());
   out.members.resize(out.pipelines.size());
   for (std::size_t id = 0; id < out.hops.size(); ++id) {
     out.members[static_cast<std::size_t>(out.hops[id].pipeline)].push_back(static_cast<int>(id));
@@ -111,37 +107,33 @@ double RoutedSchedule::ring_start_up(const std::vector<int>& ring, double payloa
   return gain(slowest) + best;
 }
 
-double RoutedSchedule::through_start_up(int pipeline, double payload) const {
-  // The first message passes its hops one after another; each later one follows when the busiest link has served
-  // one message of every hop that crosses it. The flows account for all messages, the first one included.
-  double alpha[2] = {0.0, 0.0};  // summed over hops inside and between nodes
-  double message[2] = {0.0, 0.0};
-  double count[2] = {0.0, 0.0};
-  double period = 0.0;
-  for (const int id : members[static_cast<std::size_t>(pipeline)]) {
-    const RoutedHop& hop = hops[static_cast<std::size_t>(id)];
-    const auto kind = static_cast<std::size_t>(hop.inter ? 1 : 0);
-    alpha[kind] += hop.alpha.value();
-    message[kind] += message_time(hop, payload);
-    count[kind] += 1.0;
-    period = std::max(period, message_time(hop, payload));
+MessageCost RoutedSchedule::mean_message(bool inter, double payload) const {
+  MessageCost sum;
+  double count = 0.0;
+  for (const RoutedHop& hop : hops) {
+    if (hop.inter != inter) continue;
+    sum.latency += hop.alpha.value();
+    sum.alone += message_time(hop, payload);
+    sum.link += message_bytes(hop, payload) / hop.narrow.value();
+    count += 1.0;
   }
-  for (const auto& [per_byte, fixed] : link_load) period = std::max(period, per_byte * payload + fixed);
-  const Pipeline& line = pipelines[static_cast<std::size_t>(pipeline)];
-  double first = 0.0;
-  if (count[0] > 0.0) first += line.fill_intra * (alpha[0] + message[0]) / count[0];
-  if (count[1] > 0.0) first += (line.fill_inter * alpha[1] + line.fill_shared * message[1]) / count[1];
-  return std::max(0.0, first - period);
+  if (count == 0.0) return {};
+  return {sum.latency / count, sum.alone / count, sum.link / count};
+}
+
+Seconds RoutedSchedule::through_start_up(double payload) const {
+  const auto [known, fresh] = known_fill_.try_emplace(payload);
+  if (fresh) known->second = fill->time(mean_message(false, payload), mean_message(true, payload));
+  return known->second;
 }
 
 std::vector<Seconds> RoutedSchedule::start_up(int pipeline, double payload) const {
   const auto& ids = members[static_cast<std::size_t>(pipeline)];
-  const Pipeline& line = pipelines[static_cast<std::size_t>(pipeline)];
   std::vector<Seconds> out;
   if (ids.empty()) return out;
-  if (line.ring) return std::vector(ids.size(), Seconds{ring_start_up(ids, payload)});
-  if (line.fill_intra + line.fill_inter > 0)
-    return std::vector(ids.size(), Seconds{through_start_up(pipeline, payload)});
+  if (pipelines[static_cast<std::size_t>(pipeline)].ring)
+    return std::vector(ids.size(), Seconds{ring_start_up(ids, payload)});
+  if (fill) return std::vector(ids.size(), through_start_up(payload));
   for (const int id : ids) out.push_back(hops[static_cast<std::size_t>(id)].alpha);  // a single round
   return out;
 }

@@ -1,13 +1,15 @@
 // A collective made ready for one network: hops with their ways, start-up times and waits. Private to sim/engine.
 #pragma once
 #include <functional>
-#include <utility>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "base/units.hpp"
 #include "platforms/topology.hpp"
 #include "sim/engine/folding.hpp"
 #include "sim/plan/collectives.hpp"
+#include "sim/plan/pipeline_fill.hpp"
 
 namespace simsync::detail {
 
@@ -19,6 +21,7 @@ struct RoutedHop {
   double half = 0.0;       ///< bytes by which every message is dearer (LinkClass::half_size)
   BytesPerSecond cap;      ///< all streams together
   BytesPerSecond nominal;  ///< rate without contention
+  BytesPerSecond narrow;   ///< of the narrowest link on the way, whatever the cap
   double bytes = 0.0;      ///< over all rounds
   int rounds = 1;
   int pipeline = 0;
@@ -35,19 +38,25 @@ struct RoutedSchedule {
   std::vector<RoutedHop> hops;
   std::vector<Pipeline> pipelines;
   std::vector<std::vector<int>> members;  ///< hops by pipeline; those of a ring in its order
-  /// What one message of every hop takes of each link: seconds per byte of payload, and seconds besides.
-  std::vector<std::pair<double, double>> link_load;
+  std::optional<PipelineFill> fill;       ///< of algorithms whose messages flow through
 
   /// Start-up of a pipeline's hops in `fluid`, in the order of `members`: what the rounds take beyond the bandwidth
   /// term of the slowest hop.
   [[nodiscard]] std::vector<Seconds> start_up(int pipeline, double payload) const;
 
 private:
+  [[nodiscard]] double message_bytes(const RoutedHop& hop, double payload) const {
+    return hop.bytes * payload / hop.rounds + hop.half;
+  }
   [[nodiscard]] double message_time(const RoutedHop& hop, double payload) const {
-    return (hop.bytes * payload / hop.rounds + hop.half) / hop.nominal.value();
+    return message_bytes(hop, payload) / hop.nominal.value();
   }
   [[nodiscard]] double ring_start_up(const std::vector<int>& ring, double payload) const;
-  [[nodiscard]] double through_start_up(int pipeline, double payload) const;
+  [[nodiscard]] Seconds through_start_up(double payload) const;
+  /// Mean over the hops between nodes, or inside them.
+  [[nodiscard]] MessageCost mean_message(bool inter, double payload) const;
+
+  mutable std::map<double, Seconds> known_fill_;  ///< by payload
 };
 
 /// What routing needs to know.

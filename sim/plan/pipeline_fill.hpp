@@ -1,0 +1,36 @@
+// How long messages that flow through trees or a chain take to fill and drain it, found by running them on paper.
+#pragma once
+#include "sim/plan/collectives.hpp"
+
+namespace simsync {
+
+/// One message of a hop, in seconds.
+struct MessageCost {
+  double latency = 0.0;
+  double alone = 0.0;  ///< on its link when nothing else is there: a stream may be capped below the link's rate
+  double link = 0.0;   ///< of the link's whole rate; at most `alone`
+};
+
+/// Messages flow through: each hop sends them in turn, and passes one on once its predecessors have delivered it. On a
+/// NIC the traffic up and down two trees meets, but not from the start: the first messages up have it to themselves
+/// and run ahead, and the last ones down do. So the time is not that of the first message plus a steady pace. Here the
+/// messages run one by one over ports that they share max-min fairly: one for each direction of a node's NIC and of
+/// every rank's link to the ranks beside it. That model needs no simulator and is the same for a job and for a
+/// representative of it.
+class PipelineFill {
+public:
+  /// `whole` is the pipeline of the schedule of `group`. Groups of more than 128 ranks are cut to fewer nodes; what
+  /// the first message saves on the shorter way is added again, exact as long as it stays ahead of the others.
+  PipelineFill(CollectiveAlgorithm algorithm, const GroupShape& group, int chunks, const Pipeline& whole);
+
+  /// Time of all messages beyond what the busiest port needs for them. Cost: O(hops x messages of the transient).
+  [[nodiscard]] Seconds time(const MessageCost& intra, const MessageCost& inter) const;
+
+private:
+  GroupShape group_;
+  CollectiveSchedule schedule_;
+  Pipeline whole_;
+  int rounds_ = 1;
+};
+
+}  // namespace simsync

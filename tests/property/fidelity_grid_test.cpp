@@ -16,10 +16,12 @@ struct Case {
   int gpus;
   double bytes;
   Algorithm algorithm;
+  double port = 1e9;  ///< rate inside nodes; NICs have 1 GB/s
 };
 
 double time_of(const Case& now, Fidelity fidelity) {
-  const Cluster cluster = lab_cluster(now.nodes, now.gpus, {.nic_latency = 10e-6, .port_latency = 10e-6});
+  const Cluster cluster =
+      lab_cluster(now.nodes, now.gpus, {.nic_latency = 10e-6, .port = now.port, .port_latency = 10e-6});
   return all_reduce_time(cluster, now.nodes * now.gpus, now.bytes, now.algorithm, fidelity);
 }
 
@@ -59,4 +61,10 @@ TEST_CASE("steps and fluid agree: hierarchical", "[property]") {
 
 TEST_CASE("steps and fluid agree: chain", "[property]") {
   for (const double kib : {4.0, 256.0, 4096.0, 65536.0}) agree_on_all_groups(Algorithm::BroadcastReduce, kib * kKiB);
+}
+
+TEST_CASE("steps and fluid agree: trees and chains with faster links inside nodes", "[property]") {
+  for (const auto algorithm : {Algorithm::DoubleBinaryTree, Algorithm::BroadcastReduce})
+    for (const double kib : {256.0, 4096.0})
+      for (const int nodes : {2, 3, 5, 8}) agree({nodes, 8, kib * kKiB, algorithm, 50e9});
 }

@@ -90,7 +90,8 @@ struct LinkRates {
 /// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node do
 /// not share links; ranks that send to other nodes at the same time share their node's NICs. Exact where schedule_of
 /// has one kind of hop per stage, else within the difference of its kinds. A tree counts 2 S on its busiest link, as
-/// NCCL's tuner does, also where two or three nodes share less. Hierarchical needs alike nodes. Used to
+/// NCCL's tuner does, also where two or three nodes share less. Trees and chains add the way of the first message, of
+/// which those behind it hide a part (PipelineFill has what remains). Hierarchical needs alike nodes. Used to
 /// choose between algorithms and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for trees and chains, else
 /// O(1). Auto is not allowed here.
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,

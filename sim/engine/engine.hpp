@@ -11,13 +11,18 @@
 
 namespace simsync {
 
+/// What users read: they count iterations from 1, the program's indices from 0.
+constexpr int number_of_iteration(int index) {
+  return index + 1;
+}
+
 /// One instance of an op in one iteration.
 struct Span {
   OpId op = 0;
-  int cell = 0;  ///< among the cells that were simulated
-  int iteration = 0;
-  Seconds ready;  ///< predecessors complete
-  Seconds start;  ///< resource free
+  int cell = 0;       ///< among the cells that were simulated
+  int iteration = 0;  ///< index into Prediction::steps
+  Seconds ready;      ///< predecessors complete
+  Seconds start;      ///< resource free
   Seconds end;
   /// Index of the span that ended at `start` and so let this one begin: its last predecessor or, when this one had to
   /// wait for a resource (`start` is after `ready`), the one that left the resource. -1: none.
@@ -32,10 +37,13 @@ struct FlowSpan {
   int hop = -1;       ///< of a collective; -1: a transfer
   int pipeline = -1;  ///< of the collective's schedule, to which the hop belongs
   int path = 0;       ///< index into Traffic::paths
-  Seconds start;
+  Seconds ready;      ///< came to its connection: latency and fixed costs are over
+  Seconds start;      ///< its turn on the connection
   Seconds end;
   double bytes = 0.0;          ///< as the network sees them
   double message_bytes = 0.0;  ///< those of them that stand for the fixed cost of messages (LinkClass::half_size)
+  /// Index of the span that ended at `start` and so gave up its turn on the connection. -1: it did not wait for one.
+  std::int32_t cause = -1;
 };
 
 /// A way that flows take.

@@ -69,11 +69,13 @@ struct LinkUse {
 struct Prediction {
   Seconds step;                         ///< steady state
   std::vector<Seconds> steps;           ///< of each simulated iteration, the first from a cold start
-  bool steady = false;                  ///< consecutive steps agree within `convergence`
+  bool steady = false;                  ///< see replay; false: the mean of the later half
   Seconds compute;                      ///< slowest device: its compute ops without any waiting
   Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
   int simulated_ranks = 0;
   std::int64_t flows = 0;
+  std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
+  bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing
   // Only when recorded:
   std::vector<Span> spans;      ///< in order of completion
   std::vector<Place> ranks;     ///< simulated ranks: cell of a Rank op -> place
@@ -84,8 +86,10 @@ struct Prediction {
   std::vector<LinkUse> links;  ///< those that carried anything, busiest first
 };
 
-/// Replays iterations of `plan` on `cluster` until the step is steady. Both are only read; neither is kept.
-/// Deterministic. Cost: O(ops x simulated cells) memory, O(flows x flows in flight) time.
+/// Replays iterations of `plan` on `cluster` until the step is steady: it equals the one before, within `convergence`.
+/// The first, from a cold start, is not compared, unless nothing of an iteration begins before the one before has
+/// ended: then all of them start cold. Both are only read; neither is kept. Deterministic. Cost: O(ops x simulated
+/// cells) memory, O(flows x flows in flight) time.
 /// @throws PlanError when the plan does not fit the cluster, or `folded` was asked for and is not exact.
 Prediction replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 

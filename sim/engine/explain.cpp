@@ -178,8 +178,10 @@ std::string to_text(const Explanation& explanation) {
 }
 
 std::string to_text(const WhatIf& answer, Seconds predicted) {
-  const double saved = (predicted - answer.step).value();
-  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step),
+  if (!answer.step)
+    return fmt::format("  {:<36} {:>12}   not simulated: far more work than the prediction\n", answer.what, "?");
+  const double saved = (predicted - *answer.step).value();
+  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(*answer.step),
                      percent(std::abs(saved), predicted.value()), saved >= 0.0 ? "less" : "more");
 }
 

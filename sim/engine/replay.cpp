@@ -65,9 +65,11 @@ void Replay::complete(const Instance& instance) {
   leave_queue(instance);
   leave_connection(instance);
   const Op& op = op_of(instance);
+  // The last iteration that counts has the next one in its way, as every other.
+  const int last_needed = options_.max_iterations > 1 ? options_.max_iterations : 0;
   for (const After& next : cells_.releases(instance.op)) {
     const int k = instance.iteration + next.lag;
-    if (k >= options_.max_iterations) continue;
+    if (k > last_needed) continue;
     Iteration& target = iteration(k);
     const auto [begin, end] =
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
@@ -78,20 +80,25 @@ void Replay::complete(const Instance& instance) {
 }
 
 void Replay::finish_iteration(int k) {
+  if (stopped_) return;
   // Iterations end in order: every op of k + 1 has a way back to one of k.
   iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
-  if (k + 1 >= options_.max_iterations) stopped_ = true;
-  if (k < 1) return;
-  const auto step = [&](int i) {
-    return iteration_end_[static_cast<std::size_t>(i)].value() -
-           (i > 0 ? iteration_end_[static_cast<std::size_t>(i) - 1].value() : 0.0);
-  };
-  const double change = std::abs(step(k) - step(k - 1));
-  if (change <= options_.convergence * std::max(step(k), 1e-12)) {
-    steady_ = true;
-    stopped_ = true;
-  }
+  const auto next = static_cast<std::size_t>(k) + 1;
+  // Whatever began at this very instant began after it.
+  const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();
+  steady_ = repeats(k) && (k > 1 || !overlapped);
+  stopped_ = steady_ || k + 1 >= options_.max_iterations;
+}
+
+/// Whether iteration k took as long as the one before.
+bool Replay::repeats(int k) const {
+  if (k < 1) return false;
+  const auto i = static_cast<std::size_t>(k);
+  const double before = i > 1 ? iteration_end_[i - 2].value() : 0.0;
+  const double last = (iteration_end_[i] - iteration_end_[i - 1]).value();
+  const double change = last - (iteration_end_[i - 1].value() - before);
+  return std::abs(change) <= options_.convergence * std::max(last, 1e-12);
 }
 
 void Replay::drain() {
@@ -123,6 +130,9 @@ FlowNetwork::Token Replay::token(Pending pending) {
 }
 
 void Replay::handle(FlowNetwork::Token token) {
+  // What has started is left to end, so that the network is empty for the next problem.
+  given_up_ = given_up_ || (options_.most_work > 0 && network_.work() > options_.most_work);
+  if (given_up_) return;
   const Pending p = pendings_[token];
   free_pendings_.push_back(static_cast<std::uint32_t>(token));
   recorder_.flow_ends(p.flow, network_.now());
@@ -167,6 +177,9 @@ Prediction Replay::run() {
 
 Prediction Replay::result() {
   Prediction out;
+  out.finished = !given_up_;
+  out.work = network_.work();
+  if (given_up_) return out;
   SIMSYNC_ASSERT(!iteration_end_.empty());
   double before = 0.0;
   for (const Seconds end : iteration_end_) {

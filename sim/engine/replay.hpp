@@ -1,6 +1,7 @@
 // One replay: which instance waits for what, which resource serves whom, what runs. Private to sim/engine.
 #pragma once
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -26,8 +27,9 @@ public:
 
 private:
   struct Iteration {
-    std::vector<std::int32_t> pending;  ///< predecessors left, by instance
-    std::int64_t left = 0;              ///< instances not complete
+    std::vector<std::int32_t> pending;                       ///< predecessors left, by instance
+    std::int64_t left = 0;                                   ///< instances not complete
+    Seconds begun{std::numeric_limits<double>::infinity()};  ///< start of its first op
   };
 
   // replay.cpp: structure
@@ -36,6 +38,7 @@ private:
   void release_roots();
   void complete(const Instance& instance);
   void finish_iteration(int k);
+  [[nodiscard]] bool repeats(int k) const;
   void drain();
   void handle(FlowNetwork::Token token);
   FlowNetwork::Token token(Pending pending);
@@ -86,6 +89,7 @@ private:
   std::vector<Seconds> iteration_end_;
   bool stopped_ = false;
   bool steady_ = false;
+  bool given_up_ = false;                                ///< more work than ReplayOptions::most_work
   std::deque<std::pair<Instance, std::int32_t>> ready_;  ///< with the span that released it
   bool draining_ = false;
   /// Queues to look at once everything that is ready by now waits in them: then priority decides, not the order in

@@ -75,6 +75,8 @@ void Replay::leave_queue(const Instance& instance) {
 
 void Replay::start(const Instance& instance, std::int32_t cause) {
   recorder_.start(instance, cause, network_.now());
+  Seconds& begun = iteration(instance.iteration).begun;
+  begun = std::min(begun, network_.now());
   const Op& op = op_of(instance);
   switch (op.kind) {
     case OpKind::Compute:

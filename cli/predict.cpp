@@ -39,11 +39,11 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
                            prediction.steps.size());
 }
 
-/// The path first: the replays of what_if take some five times as long as the prediction did.
+/// The path first: the replays of what_if may take several times as long as the prediction did.
 void print_explanation(std::ostream& out, const Problem& problem, const Prediction& prediction) {
   out << to_text(explain(problem, prediction)) << std::flush;
   out << fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(prediction.step));
-  what_if(problem, [&](const WhatIf& answer) { out << to_text(answer, prediction.step) << std::flush; });
+  what_if(problem, prediction, [&](const WhatIf& answer) { out << to_text(answer, prediction.step) << std::flush; });
 }
 
 void run_predict(const PredictOptions& options) {

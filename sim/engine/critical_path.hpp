@@ -11,8 +11,8 @@ namespace simsync {
 struct PathPiece {
   Seconds begin;
   Seconds length;
-  /// Part of `length` that is due to sharing: other flows on the link, or another op that had the server, stream or
-  /// credit which the next op of the path was ready to use.
+  /// Part of `length` that is due to sharing: other flows on the link, or another op that had the server, stream,
+  /// connection or credit which the next op of the path was ready to use.
   Seconds shared;
   std::string resource;  ///< `compute backward`, `latency and fixed costs`, `link nic-in`, `server CPU`, ...
   std::string where;     ///< `node0:gpu1`, `node0/nic-in`
@@ -24,8 +24,10 @@ struct PathPiece {
 /// `iteration` -1 means the last one, which is the steady one.
 ///
 /// It is found backwards: from the op that ended last to the op whose end let it start (Span::cause), and so on.
-/// Inside a transfer, set-up and latency come first, then the flow. Inside a collective, the pipelines that ended one
-/// after another, each by its hop that was busy longest; what no hop accounts for is start-up and rounds.
+/// Inside a transfer, set-up and latency come first, then the flow. A transfer that waited for its turn on a connection
+/// begins with its turn; the path goes on with the transfer whose end gave it that turn (FlowSpan::cause). Inside a
+/// collective, the pipelines that ended one after another, each by its hop that was busy longest; what no hop accounts
+/// for is start-up and rounds.
 std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, const Prediction& prediction,
                                      int iteration = -1);
 
@@ -35,5 +37,7 @@ std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& c
 
 /// Pieces that cost a message its time whatever its size.
 inline constexpr const char* kLatency = "latency and fixed costs";
+/// Pieces in which a transfer waited for others on its connection; on the critical path those others stand instead.
+inline constexpr const char* kTurn = "turn on a connection";
 
 }  // namespace simsync

@@ -11,13 +11,18 @@
 
 namespace simsync {
 
+/// What users read: they count iterations from 1, the program's indices from 0.
+constexpr int number_of_iteration(int index) {
+  return index + 1;
+}
+
 /// One instance of an op in one iteration.
 struct Span {
   OpId op = 0;
-  int cell = 0;  ///< among the cells that were simulated
-  int iteration = 0;
-  Seconds ready;  ///< predecessors complete
-  Seconds start;  ///< resource free
+  int cell = 0;       ///< among the cells that were simulated
+  int iteration = 0;  ///< index into Prediction::steps
+  Seconds ready;      ///< predecessors complete
+  Seconds start;      ///< resource free
   Seconds end;
   /// Index of the span that ended at `start` and so let this one begin: its last predecessor or, when this one had to
   /// wait for a resource (`start` is after `ready`), the one that left the resource. -1: none.
@@ -32,10 +37,13 @@ struct FlowSpan {
   int hop = -1;       ///< of a collective; -1: a transfer
   int pipeline = -1;  ///< of the collective's schedule, to which the hop belongs
   int path = 0;       ///< index into Traffic::paths
-  Seconds start;
+  Seconds ready;      ///< came to its connection: latency and fixed costs are over
+  Seconds start;      ///< its turn on the connection
   Seconds end;
   double bytes = 0.0;          ///< as the network sees them
   double message_bytes = 0.0;  ///< those of them that stand for the fixed cost of messages (LinkClass::half_size)
+  /// Index of the span that ended at `start` and so gave up its turn on the connection. -1: it did not wait for one.
+  std::int32_t cause = -1;
 };
 
 /// A way that flows take.
@@ -61,11 +69,13 @@ struct LinkUse {
 struct Prediction {
   Seconds step;                         ///< steady state
   std::vector<Seconds> steps;           ///< of each simulated iteration, the first from a cold start
-  bool steady = false;                  ///< consecutive steps agree within `convergence`
+  bool steady = false;                  ///< see replay; false: the mean of the later half
   Seconds compute;                      ///< slowest device: its compute ops without any waiting
   Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
   int simulated_ranks = 0;
   std::int64_t flows = 0;
+  std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
+  bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing
   // Only when recorded:
   std::vector<Span> spans;      ///< in order of completion
   std::vector<Place> ranks;     ///< simulated ranks: cell of a Rank op -> place
@@ -76,8 +86,10 @@ struct Prediction {
   std::vector<LinkUse> links;  ///< those that carried anything, busiest first
 };
 
-/// Replays iterations of `plan` on `cluster` until the step is steady. Both are only read; neither is kept.
-/// Deterministic. Cost: O(ops x simulated cells) memory, O(flows x flows in flight) time.
+/// Replays iterations of `plan` on `cluster` until the step is steady: it equals the one before, within `convergence`.
+/// The first, from a cold start, is not compared, unless nothing of an iteration begins before the one before has
+/// ended: then all of them start cold. Both are only read; neither is kept. Deterministic. Cost: O(ops x simulated
+/// cells) memory, O(flows x flows in flight) time.
 /// @throws PlanError when the plan does not fit the cluster, or `folded` was asked for and is not exact.
 Prediction replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 

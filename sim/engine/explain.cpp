@@ -114,7 +114,7 @@ void print_share(std::string& out, const PathShare& share, Seconds step) {
 }
 
 void print_path(std::string& out, const Explanation& e) {
-  out += fmt::format("Critical path of iteration {}, {}{}:\n", e.iteration + 1, format_seconds(e.step),
+  out += fmt::format("Critical path of iteration {}, {}{}:\n", number_of_iteration(e.iteration), format_seconds(e.step),
                      e.steady ? "" : " (not steady: iterations still differ)");
   for (const PathShare& share : e.resources) print_share(out, share, e.step);
   out += "Longest pieces of it:\n";
@@ -178,8 +178,10 @@ std::string to_text(const Explanation& explanation) {
 }
 
 std::string to_text(const WhatIf& answer, Seconds predicted) {
-  const double saved = (predicted - answer.step).value();
-  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(answer.step),
+  if (!answer.step)
+    return fmt::format("  {:<36} {:>12}   not simulated: far more work than the prediction\n", answer.what, "?");
+  const double saved = (predicted - *answer.step).value();
+  return fmt::format("  {:<36} {:>12}   {} {}\n", answer.what, format_seconds(*answer.step),
                      percent(std::abs(saved), predicted.value()), saved >= 0.0 ? "less" : "more");
 }
 

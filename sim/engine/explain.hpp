@@ -37,7 +37,7 @@ struct CollectiveShare {
 };
 
 struct Explanation {
-  int iteration = 0;  ///< the one explained: the last
+  int iteration = 0;  ///< the one explained, an index into Prediction::steps: the last
   Seconds step;       ///< its length, to which the path adds up
   bool steady = true;
   std::vector<PathPiece> path;

@@ -18,7 +18,7 @@ auto owner(const Owned& owned) {
 }  // namespace
 
 std::string role_of(const std::string& link) {
-  if (link.ends_with("connection")) return "connection";
+  if (link.ends_with(kConnection)) return kConnection;
   const std::size_t slash = link.rfind('/');
   return slash == std::string::npos ? link : link.substr(slash + 1);
 }
@@ -73,8 +73,9 @@ FlowLimit FlowLimits::limit_of(const FlowSpan& flow) const {
   const bool capped =
       std::isfinite(cap) && bytes_of(by_path_[static_cast<std::size_t>(flow.path)], begin, end) / cap > most;
   const std::string& where = traffic_.links[static_cast<std::size_t>(capped ? narrowest : busiest)].name;
+  const std::string role = role_of(where);
   const Seconds shared{std::max(0.0, end - begin - flow.bytes / std::min(cap, rate(narrowest)))};
-  return {(capped ? "stream cap on " : "link ") + role_of(where), where, shared};
+  return {(capped || role == kConnection ? "stream cap on " : "link ") + role, where, shared};
 }
 
 std::vector<const FlowSpan*> FlowLimits::flows_of(const Span& span) const {

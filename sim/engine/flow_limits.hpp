@@ -7,12 +7,15 @@
 
 namespace simsync::detail {
 
+/// What all streams between two nodes are capped by; its name ends so, and it is its role.
+inline constexpr const char* kConnection = "connection";
+
 /// What a link is, whichever node it belongs to: `nic-out` for `node3/nic-out`, `pcie-in` for `node0/gpu2/pcie-in`.
 std::string role_of(const std::string& link);
 
 /// What limited a flow and how much of its time was due to others on the same links.
 struct FlowLimit {
-  std::string resource;  ///< `link nic-in`, or `stream cap on nic-out`
+  std::string resource;  ///< `link nic-in`, or `stream cap on nic-out`, `stream cap on connection`
   std::string where;     ///< the link: `node0/nic-in`
   Seconds shared;        ///< beyond what the flow would have taken alone
 };

@@ -87,6 +87,8 @@ struct FlowNetwork::State {
   std::map<double, s4u::Link*> caps;
   double origin = 0.0;
   std::int64_t started = 0;
+  std::int64_t in_flight = 0;
+  std::int64_t work = 0;
   Handler handler;
 
   std::vector<std::unique_ptr<Flow>> flows;
@@ -125,6 +127,7 @@ FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
     auto* flow = activity.get_data<Flow>();
     if (flow == nullptr) return;
     const Token token = flow->token;
+    --state->in_flight;
     state->ended.push_back(std::move(flow->comm));  // SimGrid still looks at it when this callback has returned
     state->free_flows.push_back(flow->slot);
     state->handler(token);
@@ -176,6 +179,8 @@ void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   s.caps.clear();
   s.links_used = 0;
   s.started = 0;
+  s.in_flight = 0;
+  s.work = 0;
   s.origin = s4u::Engine::get_clock();
   for (const BytesPerSecond bandwidth : bandwidths) add_link(bandwidth);
 }
@@ -216,9 +221,12 @@ s4u::Link* FlowNetwork::State::cap_link(double cap) {
 
 void FlowNetwork::start_flow(int path, double bytes, Token token) {
   constexpr double kHalfByte = 0.5;
+  constexpr int kStartAndEnd = 256;
   State& s = *state_;
   ++s.started;
+  s.work += kStartAndEnd;
   if (bytes < kHalfByte) return after(Seconds{0.0}, token);
+  s.work += ++s.in_flight;
   // Starts of one instant are collected: SimGrid 3.32 walks the list of all flows in flight at each completion,
   // and the list is shorter when the flows that end together are gone before their successors arrive.
   s.pending.push_back({path, bytes, token});
@@ -282,6 +290,10 @@ Seconds FlowNetwork::now() const {
 
 std::int64_t FlowNetwork::flows_started() const {
   return state_->started;
+}
+
+std::int64_t FlowNetwork::work() const {
+  return state_->work;
 }
 
 }  // namespace simsync

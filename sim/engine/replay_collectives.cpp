@@ -14,7 +14,7 @@ const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
   if (slot) return *slot;
   const RouteContext context{
       plan_, cluster_, topology_, folding_,
-      [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return path_along(links, cap); }};
+      [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return ways_.path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks, node));
   return *slot;
 }
@@ -46,7 +46,7 @@ void Replay::start_collective(const Instance& instance) {
 
 void Replay::occupy_devices(const Instance& instance, int change) {
   if (cluster_.collective.interference <= 0.0) return;
-  const auto [begin, end] = related(op_of(instance).scope, instance.cell, Scope::Rank);
+  const auto [begin, end] = cells_.related(op_of(instance).scope, instance.cell, Scope::Rank);
   for (int rank = begin; rank < end; ++rank) collective_on_device(rank, change);
 }
 
@@ -132,6 +132,23 @@ void Replay::hop_ended(int run, int id) {
     start_later(run, next);
   }
   if (--collective.left == 0) close_collective(run);
+}
+
+std::int32_t Replay::note_hop(int run, int id, int rounds) {
+  const ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const RoutedHop& hop = collective.schedule->hops[static_cast<std::size_t>(id)];
+  const Instance& whose = collective.instance;
+  const double extra = rounds * hop.half;
+  return recorder_.flow({.op = whose.op,
+                         .cell = whose.cell,
+                         .iteration = whose.iteration,
+                         .hop = id,
+                         .pipeline = hop.pipeline,
+                         .path = hop.path,
+                         .ready = network_.now(),
+                         .bytes = hop.bytes * collective.payload * rounds / hop.rounds + extra,
+                         .message_bytes = extra},
+                        network_.now());
 }
 
 void Replay::close_collective(int run) {

@@ -1,15 +1,14 @@
 // Queues, devices and transfers of a replay.
 #include <algorithm>
-#include <limits>
 
 #include "base/error.hpp"
 #include "sim/engine/replay.hpp"
 
 namespace simsync::detail {
 
-Replay::QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
+QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
   const Queue& q = plan_.queues[static_cast<std::size_t>(queue)];
-  const auto [cell, end] = related(op_of(instance).scope, instance.cell, q.scope);
+  const auto [cell, end] = cells_.related(op_of(instance).scope, instance.cell, q.scope);
   SIMSYNC_ASSERT(end == cell + 1);  // an op never spans several queues
   return queues_[static_cast<std::size_t>(queue)][static_cast<std::size_t>(cell)];
 }
@@ -21,7 +20,7 @@ bool Replay::admits(const Queue& queue, const QueueState& state, double bytes) {
 }
 
 void Replay::become_ready(const Instance& instance, std::int32_t cause) {
-  note_ready(instance, cause);
+  recorder_.ready(instance, cause, network_.now());
   const Op& op = op_of(instance);
   if (op.queue < 0) return start(instance, -1);
   QueueState& state = queue_state(op.queue, instance);
@@ -71,11 +70,13 @@ void Replay::leave_queue(const Instance& instance) {
       turn->second.pop_front();
     }
   }
-  to_serve_.push_back({op.queue, &state, static_cast<std::int32_t>(spans_.size()) - 1});
+  to_serve_.push_back({op.queue, &state, recorder_.last_span()});
 }
 
 void Replay::start(const Instance& instance, std::int32_t cause) {
-  note_start(instance, cause);
+  recorder_.start(instance, cause, network_.now());
+  Seconds& begun = iteration(instance.iteration).begun;
+  begun = std::min(begun, network_.now());
   const Op& op = op_of(instance);
   switch (op.kind) {
     case OpKind::Compute:
@@ -117,99 +118,52 @@ void Replay::collective_on_device(int rank, int change) {
   arm_compute(device, *device.running);
 }
 
-Place Replay::place_of(const End& end, const Op& op, int cell) const {
-  if (end.kind == End::Kind::Fixed) return end.place;
-  const auto [rank, last] = related(op.scope, cell, Scope::Rank);
-  const Place device = plan_.ranks[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(rank)])];
-  return end.kind == End::Kind::Device ? device : Place{device.node, -1};
-}
-
-int Replay::connection_link(int from_node, int to_node, double capacity) {
-  Connection& connection = connections_[{from_node, to_node}];
-  if (connection.link >= 0) return connection.link;
-  connection.link = network_.add_link(BytesPerSecond{capacity});
-  // The network numbers links that cap single paths too; those have no name here.
-  const auto id = static_cast<std::size_t>(connection.link);
-  link_rate_.resize(id + 1, capacity);
-  link_name_.resize(id + 1);
-  link_name_[id] = "node" + std::to_string(from_node) + " to node" + std::to_string(to_node) + " connection";
-  return connection.link;
+void Replay::start_transfer(const Instance& instance) {
+  const Way& way = ways_.way_of(instance);
+  const Event next = way.path < 0 ? Event::WorkEnds : Event::SetupEnds;
+  network_.after(op_of(instance).duration + way.delay, token({.event = next, .instance = instance}));
 }
 
 void Replay::enter_connection(const Instance& instance) {
-  const Way& way = way_of(instance);
-  if (way.connection.first < 0) return start_bytes(instance);
-  // HTTP/2 gives the whole rest of a message its turn at once, so messages on a connection hardly interleave.
-  Connection& connection = connections_[way.connection];
-  if (connection.in_service >= op_of(instance).streams) {
-    connection.waiting.push_back(instance);
-    return;
+  const Way& way = ways_.way_of(instance);
+  if (way.connection.first >= 0) {
+    // HTTP/2 gives the whole rest of a message its turn at once, so messages on a connection hardly interleave.
+    Connection& connection = connections_[way.connection];
+    if (connection.in_service >= op_of(instance).streams) {
+      connection.waiting.push_back({instance, network_.now()});
+      return;
+    }
+    ++connection.in_service;
   }
-  ++connection.in_service;
-  start_bytes(instance);
+  start_bytes(instance, network_.now(), -1);
 }
 
 void Replay::leave_connection(const Instance& instance) {
   if (op_of(instance).kind != OpKind::Transfer) return;
-  const Way& way = way_of(instance);
+  const Way& way = ways_.way_of(instance);
   if (way.connection.first < 0) return;
   Connection& connection = connections_[way.connection];
   --connection.in_service;
   if (connection.waiting.empty() || stopped_) return;
-  const Instance next = connection.waiting.front();
+  const Connection::Waiting next = connection.waiting.front();
   connection.waiting.pop_front();
   ++connection.in_service;
-  start_bytes(next);
+  start_bytes(next.instance, next.since, recorder_.last_span());
 }
 
-void Replay::start_bytes(const Instance& instance) {
-  const Way& way = way_of(instance);
+void Replay::start_bytes(const Instance& instance, Seconds ready, std::int32_t cause) {
+  const Way& way = ways_.way_of(instance);
   const double bytes = op_of(instance).bytes + way.extra_bytes;
-  const std::int32_t flow = note_flow({.op = instance.op,
-                                       .cell = instance.cell,
-                                       .iteration = instance.iteration,
-                                       .path = way.path,
-                                       .bytes = bytes,
-                                       .message_bytes = way.extra_bytes});
+  const std::int32_t flow = recorder_.flow({.op = instance.op,
+                                            .cell = instance.cell,
+                                            .iteration = instance.iteration,
+                                            .path = way.path,
+                                            .ready = ready,
+                                            .bytes = bytes,
+                                            .message_bytes = way.extra_bytes,
+                                            .cause = cause},
+                                           network_.now());
   network_.start_flow(way.path, bytes, token({.event = Event::FlowEnds, .instance = instance, .flow = flow}));
-}
-
-const Replay::Way& Replay::way_of(const Instance& instance) {
-  auto& slot = ways_[number(instance.op, instance.cell)];
-  if (slot) return *slot;
-  slot = std::make_unique<Way>();
-  const Op& op = op_of(instance);
-  const Place from = place_of(op.from, op, instance.cell);
-  const Place to = place_of(op.to, op, instance.cell);
-  const Path path = topology_.path(from, to);
-  slot->delay = path.latency + static_cast<double>(op.messages) * path.message_cost;
-  slot->extra_bytes = static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
-  slot->cap = path.stream_cap;
-  slot->links.assign(path.links.begin(), path.links.end());
-  if (from.node != to.node && op.streams > 0) {
-    slot->connection = {from.node, to.node};
-    if (path.stream_cap.value() < std::numeric_limits<double>::infinity()) {
-      slot->links.push_back(connection_link(from.node, to.node, op.streams * path.stream_cap.value()));
-      slot->cap = BytesPerSecond{std::numeric_limits<double>::infinity()};
-    }
-  }
-  if (slot->links.empty()) return *slot;
-  slot->path = path_along(slot->links, slot->cap);
-  return *slot;
-}
-
-int Replay::path_along(const std::vector<int>& links, BytesPerSecond cap) {
-  const auto [known, fresh] = paths_.try_emplace({links, cap.value()}, -1);
-  if (!fresh) return known->second;
-  known->second = network_.add_path(links, cap);
-  flow_paths_.push_back({links, cap});  // the network numbers paths from zero
-  return known->second;
-}
-
-void Replay::start_transfer(const Instance& instance) {
-  const Way& way = way_of(instance);
-  const Event next = way.path < 0 ? Event::FlowEnds : Event::SetupEnds;
-  network_.after(op_of(instance).duration + way.delay, token({.event = next, .instance = instance}));
 }
 
 }  // namespace simsync::detail

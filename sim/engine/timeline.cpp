@@ -108,7 +108,7 @@ private:
   }
 
   void describe_iteration(Json& json, std::int32_t k) const {
-    json["name"] = "iteration " + std::to_string(k);
+    json["name"] = "iteration " + std::to_string(number_of_iteration(k));
     json["cat"] = "iteration";
     json["args"] = {{"step_time_s", prediction_.steps[static_cast<std::size_t>(k)].value()}};
   }
@@ -119,7 +119,7 @@ private:
     const bool part = event.kind == TimelineEvent::Kind::Part;
     json["name"] = part ? title_of(plan_, op.parts[static_cast<std::size_t>(event.part)]) : title_of(plan_, op);
     json["cat"] = op.kind == OpKind::Compute ? "compute" : op.kind == OpKind::HostWork ? "host" : "communication";
-    Json args{{"iteration", span.iteration}};
+    Json args{{"iteration", number_of_iteration(span.iteration)}};
     add_layer(args, part ? op.parts[static_cast<std::size_t>(event.part)].layer : op.reason.layer);
     if (op.bytes > 0.0) args["bytes"] = op.bytes;
     if (op.kind == OpKind::Collective) args["algorithm"] = name_of(op.algorithm);
@@ -136,7 +136,7 @@ private:
     if (op.scope == Scope::Rank) out += " on " + name_of(prediction_.ranks[static_cast<std::size_t>(cause.cell)]);
     if (op.scope == Scope::Node)
       out += " on node" + std::to_string(prediction_.nodes[static_cast<std::size_t>(cause.cell)]);
-    if (cause.iteration != span.iteration) out += ", iteration " + std::to_string(cause.iteration);
+    if (cause.iteration != span.iteration) out += ", iteration " + std::to_string(number_of_iteration(cause.iteration));
     return out;
   }
 
@@ -146,7 +146,7 @@ private:
     const bool several = event.count > 1;
     json["name"] = title_of(plan_, op) + (several ? " x" + std::to_string(event.count) : "");
     json["cat"] = "flow";
-    Json args{{"iteration", flow.iteration}, {"bytes", event.bytes}};
+    Json args{{"iteration", number_of_iteration(flow.iteration)}, {"bytes", event.bytes}};
     add_layer(args, op.reason.layer);
     if (several) args["flows"] = event.count;
     if (event.end > event.begin)

@@ -1,5 +1,7 @@
 #include "sim/engine/what_if.hpp"
 
+#include <algorithm>
+
 #include "sim/engine/critical_path.hpp"
 #include "sim/plan/compile.hpp"
 
@@ -83,12 +85,19 @@ Problem with_free_host_cpu(const Problem& problem) {
   return out;
 }
 
-void what_if(const Problem& problem, const std::function<void(const WhatIf&)>& answer) {
+std::int64_t what_if_budget(const Prediction& predicted) {
+  constexpr std::int64_t kSomeSeconds = 200'000'000;
+  return std::max(kSomeSeconds, predicted.work + predicted.work / 2);
+}
+
+void what_if(const Problem& problem, const Prediction& predicted, const std::function<void(const WhatIf&)>& answer) {
   const auto ask = [&](const char* what, Problem (*without)(const Problem&)) {
     const Problem changed = without(problem);
     ReplayOptions options = changed.options;
     options.record = false;
-    answer({what, replay(changed.plan, changed.cluster, options).step});
+    options.most_work = what_if_budget(predicted);
+    const Prediction replayed = replay(changed.plan, changed.cluster, options);
+    answer({what, replayed.finished ? std::optional(replayed.step) : std::nullopt});
   };
   ask(kLatency, with_free_latency);
   ask("bandwidth between nodes", with_free_network);

@@ -1,6 +1,8 @@
 // How the step would change if something cost nothing: the same strategy, compiled and replayed again.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "sim/engine/predict.hpp"
@@ -26,12 +28,17 @@ Problem with_free_node_links(const Problem& problem);
 Problem with_free_host_cpu(const Problem& problem);
 
 struct WhatIf {
-  std::string what;  ///< `compute`, `latency and fixed costs`, ...
-  Seconds step;      ///< if it were free
+  std::string what;             ///< `compute`, `latency and fixed costs`, ...
+  std::optional<Seconds> step;  ///< if it were free; nothing when that takes more than what_if_budget to simulate
 };
 
-/// All of the above, replayed, each handed over when it is known. Cost: one compilation and one replay each; without
-/// compute many more flows are on their way at a time, so that one comes last and may take longest.
-void what_if(const Problem& problem, const std::function<void(const WhatIf&)>& answer);
+/// Work (Prediction::work) that one of the answers may take: half as much again as the prediction itself, and what
+/// takes some seconds in any case. So an explanation costs at most some nine predictions, or half a minute.
+std::int64_t what_if_budget(const Prediction& predicted);
+
+/// All of the above, replayed, each handed over when it is known. `predicted` is the replay of the problem itself.
+/// Cost: one compilation and one replay each, which gives up beyond what_if_budget: with one thing free, many more
+/// flows may be on their way at a time.
+void what_if(const Problem& problem, const Prediction& predicted, const std::function<void(const WhatIf&)>& answer);
 
 }  // namespace simsync

@@ -1,5 +1,6 @@
 // How a plan is to be simulated, as `--set` chooses it.
 #pragma once
+#include <cstdint>
 
 namespace simsync {
 
@@ -14,9 +15,10 @@ const char* name_of(Fidelity fidelity);
 
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
-  int max_iterations = 12;    ///< 1: the first iteration, from a cold start, without a look at the next
-  double convergence = 1e-3;  ///< consecutive steps differ by less: steady state
-  bool record = false;        ///< keep the spans of every op, for the timeline and the explanation
+  int max_iterations = 12;     ///< 1: the first iteration, from a cold start, without a look at the next
+  double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
+  std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
+  bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
 };
 
 }  // namespace simsync

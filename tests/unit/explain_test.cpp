@@ -16,7 +16,7 @@ double time_of(const Explanation& explanation, const std::string& resource) {
 
 double free_step(const std::vector<WhatIf>& answers, const std::string& what) {
   for (const WhatIf& answer : answers)
-    if (answer.what == what) return answer.step.value();
+    if (answer.what == what) return answer.step.value().value();
   return -1.0;
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("two ranks and one layer: the step is explained to the millisecond", "
   // Without compute 114 ms; without fixed costs 100 + 35; with the network free PCIe moves 11 MB in 1.1 ms, and
   // launch + 2 x 1 ms + 35 remain; the rest of the machine is not in the way.
   std::vector<WhatIf> answers;
-  what_if(problem, [&](const WhatIf& answer) { answers.push_back(answer); });
+  what_if(problem, prediction, [&](const WhatIf& answer) { answers.push_back(answer); });
   REQUIRE_THAT(free_step(answers, "compute"), WithinRel(0.114, 1e-5));
   REQUIRE_THAT(free_step(answers, kLatency), WithinRel(0.135, 1e-5));
   REQUIRE_THAT(free_step(answers, "bandwidth between nodes"), WithinRel(0.0401, 1e-4));

@@ -1,0 +1,53 @@
+// What a replay keeps of what happened: spans of ops and flows. Private to sim/engine.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "sim/engine/cells.hpp"
+#include "sim/engine/engine.hpp"
+
+namespace simsync::detail {
+
+/// Notes when instances become ready, start and end. Switched off, it notes nothing and answers -1.
+class Recorder {
+public:
+  explicit Recorder(bool on) : on_(on) {}
+
+  /// `cause`: the span whose end let the instance become ready; -1: none.
+  void ready(const Instance& instance, std::int32_t cause, Seconds now);
+  /// `cause`: the span that left the resource which the instance waited for; -1: none.
+  void start(const Instance& instance, std::int32_t cause, Seconds now);
+  /// Number of the instance's span.
+  std::int32_t end(const Instance& instance, Seconds now);
+  /// The span that ended last; -1: none.
+  [[nodiscard]] std::int32_t last_span() const { return static_cast<std::int32_t>(spans_.size()) - 1; }
+
+  /// `flow` starts now. Returns its number, for flow_ends.
+  std::int32_t flow(const FlowSpan& flow, Seconds now);
+  /// -1, what a recorder answers that is switched off, is ignored.
+  void flow_ends(std::int32_t flow, Seconds now);
+
+  /// Hands over what was noted and forgets it.
+  std::vector<Span> take_spans() { return std::move(spans_); }
+  std::vector<FlowSpan> take_flows() { return std::move(flows_); }
+
+private:
+  struct Noted {
+    Seconds ready;
+    Seconds start;
+    std::int32_t cause = -1;
+  };
+  static auto key(const Instance& i) { return std::make_tuple(i.op, i.cell, i.iteration); }
+
+  bool on_;
+  std::map<std::tuple<OpId, int, int>, Noted> noted_;  ///< of instances that have not ended
+  std::vector<Span> spans_;
+  std::vector<FlowSpan> flows_;
+};
+
+/// What each link carried in `elapsed`, busiest first.
+std::vector<LinkUse> link_use(const Traffic& traffic, Seconds elapsed);
+
+}  // namespace simsync::detail

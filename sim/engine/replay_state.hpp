@@ -1,0 +1,88 @@
+// What a replay keeps for each device, queue, connection and running collective. Private to sim/engine.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "sim/engine/cells.hpp"
+#include "sim/engine/collective_run.hpp"
+
+namespace simsync::detail {
+
+/// What a token of the FlowNetwork stands for.
+enum class Event : std::uint8_t {
+  ComputeEnds,
+  WorkEnds,
+  SetupEnds,
+  FlowEnds,
+  CollectiveSetupEnds,
+  HopStarts,
+  MessageSent,
+  MessageArrives
+};
+
+/// An event to come.
+struct Pending {
+  Event event = Event::WorkEnds;
+  Instance instance;
+  int run = -1;             ///< active collective
+  int hop = -1;             ///< of that collective
+  std::uint32_t epoch = 0;  ///< ComputeEnds: stale when the device's epoch has moved on
+  std::int32_t flow = -1;   ///< recorded flow that ends with it
+};
+
+/// The compute stream of a rank.
+struct Device {
+  std::optional<Instance> running;
+  double remaining = 0.0;  ///< seconds of it at full speed, at `since`
+  double since = 0.0;
+  std::uint32_t epoch = 0;  ///< grows when the end of `running` moves
+  int collectives = 0;      ///< that run on the device now
+  double slowdown = 1.0;
+};
+
+/// One cell of a Queue.
+struct QueueState {
+  struct Waiting {
+    int priority;
+    std::int64_t sequence;
+    Instance instance;
+    auto operator<=>(const Waiting& other) const {
+      return std::tie(priority, sequence) <=> std::tie(other.priority, other.sequence);
+    }
+  };
+  int in_service = 0;
+  double in_flight = 0.0;  ///< bytes in service
+  std::set<Waiting> waiting;
+  /// Ops of one instance at a time that have one waiting or in service, with the instances behind it.
+  std::map<OpId, std::deque<Instance>> behind;
+};
+
+/// The streams between two nodes in one direction: so many transfers at a time, the others in the order of arrival.
+struct Connection {
+  struct Waiting {
+    Instance instance;
+    Seconds since;
+  };
+  int in_service = 0;
+  std::deque<Waiting> waiting;
+};
+
+/// A collective under way.
+struct ActiveCollective {
+  Instance instance;
+  const RoutedSchedule* schedule = nullptr;
+  double payload = 0.0;
+  int left = 0;                    ///< hops not ended
+  std::vector<std::int32_t> sent;  ///< messages by hop (steps), or started (fluid)
+  std::vector<std::int32_t> arrived;
+  std::vector<Seconds> start_up;      ///< by hop (fluid)
+  std::vector<std::int32_t> blocked;  ///< stages left before a hop may start
+  std::vector<char> busy;
+};
+
+}  // namespace simsync::detail

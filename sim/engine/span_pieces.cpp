@@ -1,0 +1,159 @@
+#include "sim/engine/span_pieces.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+namespace simsync::detail {
+namespace {
+
+/// One hop's flows together.
+struct HopTime {
+  double begin = std::numeric_limits<double>::infinity();
+  double end = 0.0;
+  double busy = 0.0;
+  const FlowSpan* longest = nullptr;
+};
+
+}  // namespace
+
+/// A pipeline of a collective, with its busiest hop.
+struct SpanCutter::Stage {
+  double end = 0.0;
+  HopTime hop;
+};
+
+std::vector<PathPiece> SpanCutter::pieces(const Span& span) {
+  const Op& op = op_of(span);
+  out_.clear();
+  title_ = title_of(plan_, op);
+  switch (op.kind) {
+    case OpKind::Compute:
+      cut_compute(op, span);
+      break;
+    case OpKind::HostWork:
+      cut_host(op, span);
+      break;
+    case OpKind::Transfer:
+      cut_transfer(span);
+      break;
+    case OpKind::Collective:
+      cut_collective(op, span);
+      break;
+  }
+  return std::move(out_);
+}
+
+const FlowSpan* SpanCutter::waited_in_turn(const Span& span) const {
+  if (op_of(span).kind != OpKind::Transfer) return nullptr;
+  const auto flows = limits_.flows_of(span);
+  return flows.empty() || flows.front()->cause < 0 ? nullptr : flows.front();
+}
+
+void SpanCutter::add(double begin, double end, const std::string& resource, const std::string& where, Seconds shared) {
+  if (end > begin) out_.push_back({Seconds{begin}, Seconds{end - begin}, shared, resource, where, title_});
+}
+
+void SpanCutter::cut_compute(const Op& op, const Span& span) {
+  const Place place = prediction_.ranks[static_cast<std::size_t>(span.cell)];
+  const double slowdown = cluster_.group_of(place.node).compute_slowdown;
+  double at = span.start.value();
+  const double end = span.end.value();
+  for (const ComputePart& part : op.parts) {
+    const double next = std::min(end, at + part.duration.value() * slowdown);
+    title_ = title_of(plan_, part);
+    add(at, next, std::string("compute ") + name_of(part.phase), name_of(place));
+    at = next;
+  }
+  title_ = title_of(plan_, op);
+  const bool rounding = end - at <= 1e-9 * (end - span.start.value());
+  if (rounding && !out_.empty()) {
+    out_.back().length = Seconds{end} - out_.back().begin;
+  } else {
+    add(at, end, op.parts.empty() ? "compute" : "compute slowed by collectives", name_of(place));
+  }
+}
+
+void SpanCutter::cut_host(const Op& op, const Span& span) {
+  const bool timer = op.reason.phase == Phase::Start;
+  const bool server = op.from.kind == End::Kind::Fixed;
+  const Place place =
+      server ? op.from.place : Place{prediction_.nodes[static_cast<std::size_t>(node_cell(op, span.cell))], -1};
+  const char* resource = "host CPU";
+  if (server) resource = place.gpu < 0 ? "server CPU" : "server GPU";
+  add(span.start.value(), span.end.value(), timer ? "wait of the framework" : resource, name_of(place));
+}
+
+/// Index into Prediction::nodes.
+int SpanCutter::node_cell(const Op& op, int cell) const {
+  if (op.scope == Scope::Node) return cell;
+  if (op.scope == Scope::Job) return 0;
+  const int node = prediction_.ranks[static_cast<std::size_t>(cell)].node;
+  return static_cast<int>(std::find(prediction_.nodes.begin(), prediction_.nodes.end(), node) -
+                          prediction_.nodes.begin());
+}
+
+void SpanCutter::cut_transfer(const Span& span) {
+  double at = span.start.value();
+  for (const FlowSpan* flow : limits_.flows_of(span)) {
+    add(at, flow->ready.value(), kLatency, {});
+    add(flow->ready.value(), flow->start.value(), kTurn, {}, flow->start - flow->ready);
+    add_flow(*flow, flow->start.value(), flow->end.value());
+    at = flow->end.value();
+  }
+  add(at, span.end.value(), kLatency, {});
+}
+
+/// [begin, end] by what limited `flow`: the share of its bytes that stands for fixed costs, then the rest.
+void SpanCutter::add_flow(const FlowSpan& flow, double begin, double end) {
+  const FlowLimit limit = limits_.limit_of(flow);
+  const double fixed = flow.bytes > 0.0 ? flow.message_bytes / flow.bytes * (end - begin) : 0.0;
+  const double length = (flow.end - flow.start).value();
+  const double share = length > 0.0 ? (end - begin - fixed) / length : 0.0;
+  add(begin, begin + fixed, kLatency, limit.where);
+  add(begin + fixed, end, limit.resource, limit.where, share * limit.shared);
+}
+
+std::vector<SpanCutter::Stage> SpanCutter::stages_of(const Span& span) const {
+  std::map<int, std::map<int, HopTime>> hops;  // pipeline -> hop
+  for (const FlowSpan* flow : limits_.flows_of(span)) {
+    HopTime& hop = hops[flow->pipeline][flow->hop];
+    const double length = (flow->end - flow->start).value();
+    hop.begin = std::min(hop.begin, flow->start.value());
+    hop.busy += length;
+    hop.end = std::max(hop.end, flow->end.value());
+    if (hop.longest == nullptr || length > (hop.longest->end - hop.longest->start).value()) hop.longest = flow;
+  }
+  std::vector<Stage> stages;
+  for (const auto& [pipeline, members] : hops) {
+    Stage stage;
+    for (const auto& [id, hop] : members) {
+      stage.end = std::max(stage.end, hop.end);
+      if (stage.hop.longest == nullptr || hop.busy > stage.hop.busy) stage.hop = hop;
+    }
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+void SpanCutter::cut_collective(const Op& op, const Span& span) {
+  // Backwards: the stage that ended last, then the one that ended last before that began, ...
+  std::vector<Stage> stages = stages_of(span);
+  std::stable_sort(stages.begin(), stages.end(), [](const Stage& a, const Stage& b) { return a.end > b.end; });
+  std::vector<Stage> chain;
+  for (const Stage& stage : stages)
+    if (chain.empty() || stage.end <= chain.back().hop.begin) chain.push_back(stage);
+  const double opened = std::min(span.end.value(), (span.start + op.duration).value());
+  add(span.start.value(), opened, kLatency, "launch");
+  double at = opened;
+  for (auto stage = chain.rbegin(); stage != chain.rend(); ++stage) {
+    const double begin = std::max(at, stage->end - stage->hop.busy);
+    add(at, begin, kLatency, "rounds");
+    add_flow(*stage->hop.longest, begin, stage->end);
+    at = stage->end;
+  }
+  add(at, span.end.value(), kLatency, "rounds");
+}
+
+}  // namespace simsync::detail

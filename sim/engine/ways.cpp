@@ -1,0 +1,77 @@
+#include "sim/engine/ways.hpp"
+
+#include <limits>
+#include <string>
+
+#include "base/error.hpp"
+
+namespace simsync::detail {
+namespace {
+
+constexpr BytesPerSecond kUncapped{std::numeric_limits<double>::infinity()};
+
+}  // namespace
+
+Ways::Ways(const Plan& plan, const Cells& cells, const Topology& topology, FlowNetwork& network)
+    : plan_(plan), cells_(cells), topology_(topology), network_(network), ways_(cells.instances()) {
+  std::vector<BytesPerSecond> bandwidths;
+  for (const Link& link : topology_.links()) {
+    bandwidths.push_back(link.bandwidth);
+    links_.push_back(link);
+  }
+  network_.begin(bandwidths);
+}
+
+const Way& Ways::way_of(const Instance& transfer) {
+  auto& slot = ways_[cells_.number(transfer.op, transfer.cell)];
+  if (!slot) slot = std::make_unique<Way>(find(plan_.ops[static_cast<std::size_t>(transfer.op)], transfer.cell));
+  return *slot;
+}
+
+Way Ways::find(const Op& op, int cell) {
+  const Place from = place_of(op.from, op, cell);
+  const Place to = place_of(op.to, op, cell);
+  const Path path = topology_.path(from, to);
+  Way way;
+  way.delay = path.latency + static_cast<double>(op.messages) * path.message_cost;
+  way.extra_bytes = static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
+  std::vector<int> links(path.links.begin(), path.links.end());
+  if (links.empty()) return way;
+  BytesPerSecond cap = path.stream_cap;
+  if (from.node != to.node && op.streams > 0) {
+    way.connection = {from.node, to.node};
+    if (cap < kUncapped) {
+      links.push_back(connection_link(from.node, to.node, static_cast<double>(op.streams) * cap));
+      cap = kUncapped;
+    }
+  }
+  way.path = path_along(links, cap);
+  return way;
+}
+
+Place Ways::place_of(const End& end, const Op& op, int cell) const {
+  if (end.kind == End::Kind::Fixed) return end.place;
+  const auto [rank, last] = cells_.related(op.scope, cell, Scope::Rank);
+  const Place device = cells_.ranks()[static_cast<std::size_t>(rank)];
+  return end.kind == End::Kind::Device ? device : Place{device.node, -1};
+}
+
+int Ways::connection_link(int from_node, int to_node, BytesPerSecond capacity) {
+  const auto [known, fresh] = connection_links_.try_emplace({from_node, to_node}, -1);
+  if (!fresh) return known->second;
+  known->second = network_.add_link(capacity);
+  SIMSYNC_ASSERT(known->second == static_cast<int>(links_.size()));
+  links_.push_back(
+      {"node" + std::to_string(from_node) + " to node" + std::to_string(to_node) + " connection", capacity});
+  return known->second;
+}
+
+int Ways::path_along(const std::vector<int>& links, BytesPerSecond cap) {
+  const auto [known, fresh] = known_.try_emplace({links, cap.value()}, -1);
+  if (!fresh) return known->second;
+  known->second = network_.add_path(links, cap);
+  flow_paths_.push_back({links, cap});  // the network numbers paths from zero
+  return known->second;
+}
+
+}  // namespace simsync::detail

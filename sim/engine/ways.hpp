@@ -1,0 +1,54 @@
+// The ways that transfers and hops of collectives take through the FlowNetwork. Private to sim/engine.
+#pragma once
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "platforms/topology.hpp"
+#include "sim/engine/cells.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/engine/flow_network.hpp"
+
+namespace simsync::detail {
+
+/// What one instance of a transfer has to cross.
+struct Way {
+  int path = -1;  ///< of the FlowNetwork; -1: nothing to cross
+  Seconds delay;  ///< latency and fixed costs, before the bytes leave
+  double extra_bytes = 0.0;
+  std::pair<int, int> connection{-1, -1};  ///< nodes whose connection serves its transfers in turn; -1: none does
+};
+
+/// Finds ways and numbers each once. Plan, cells and topology must outlive it.
+class Ways {
+public:
+  /// Begins a new problem in `network`, with the links of `topology`.
+  Ways(const Plan& plan, const Cells& cells, const Topology& topology, FlowNetwork& network);
+
+  const Way& way_of(const Instance& transfer);
+  /// Number of the path across these links, each flow at no more than `cap`.
+  int path_along(const std::vector<int>& links, BytesPerSecond cap);
+
+  /// Those of the topology, then those that cap the connections between two nodes.
+  [[nodiscard]] const std::vector<Link>& links() const { return links_; }
+  /// By number.
+  [[nodiscard]] const std::vector<FlowPath>& paths() const { return flow_paths_; }
+
+private:
+  [[nodiscard]] Way find(const Op& op, int cell);
+  [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
+  int connection_link(int from_node, int to_node, BytesPerSecond capacity);
+
+  const Plan& plan_;
+  const Cells& cells_;
+  const Topology& topology_;
+  FlowNetwork& network_;
+  std::vector<Link> links_;
+  std::vector<std::unique_ptr<Way>> ways_;                    ///< by number of the instance
+  std::map<std::pair<std::vector<int>, double>, int> known_;  ///< by links and cap
+  std::vector<FlowPath> flow_paths_;
+  std::map<std::pair<int, int>, int> connection_links_;  ///< by (from node, to node)
+};
+
+}  // namespace simsync::detail

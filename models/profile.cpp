@@ -8,13 +8,17 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "models/layer_times.hpp"
 #include "models/profile_file.hpp"
 #include "models/roofline.hpp"
 
 namespace simsync {
 namespace {
 
+using detail::carry_over;
+using detail::fill_gaps;
 using detail::Manifest;
+using detail::multiply;
 
 constexpr const char* kUnknownDevice = "unknown";
 
@@ -32,69 +36,6 @@ Model measured_model(const Manifest& manifest, const Model& model) {
   detail::Overrides overrides;
   overrides.settings = manifest.settings;
   return detail::load_variant(resolve_name(manifest.model, detail::kZooRoom, ".yaml", "model"), overrides);
-}
-
-/// Layers that no row covers get their estimate, scaled as the covered layers are to theirs.
-void fill_gaps(std::vector<LayerTime>& times, const std::vector<LayerTime>& estimate) {
-  Seconds measured;
-  Seconds estimated;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i].forward.value() < 0.0) continue;
-    measured += times[i].forward + times[i].backward;
-    estimated += estimate[i].forward + estimate[i].backward;
-  }
-  const double ratio = estimated.value() > 0.0 ? measured / estimated : 1.0;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i].forward.value() < 0.0) times[i] = {ratio * estimate[i].forward, ratio * estimate[i].backward};
-  }
-}
-
-double ratio_of(Seconds to, Seconds from) {
-  return from.value() > 0.0 ? to / from : 1.0;
-}
-
-/// Turns times measured with `there` as estimates into times where the estimates are `here`; false: nothing changed.
-bool carry_over(std::vector<LayerTime>& times, const std::vector<LayerTime>& there,
-                const std::vector<LayerTime>& here) {
-  bool scaled = false;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const double forward = ratio_of(here[i].forward, there[i].forward);
-    const double backward = ratio_of(here[i].backward, there[i].backward);
-    scaled = scaled || forward != 1.0 || backward != 1.0;
-    times[i] = {forward * times[i].forward, backward * times[i].backward};
-  }
-  return scaled;
-}
-
-Seconds median(std::vector<Seconds> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
-}
-
-/// Layer by layer over the steps.
-std::vector<LayerTime> medians(const std::vector<std::vector<LayerTime>>& steps) {
-  std::vector<LayerTime> out;
-  for (std::size_t i = 0; i < steps.front().size(); ++i) {
-    std::vector<Seconds> forward;
-    std::vector<Seconds> backward;
-    for (const auto& times : steps) {
-      forward.push_back(times[i].forward);
-      backward.push_back(times[i].backward);
-    }
-    out.push_back({median(std::move(forward)), median(std::move(backward))});
-  }
-  return out;
-}
-
-/// Multiplies the times of the layers and of every step that is kept.
-void multiply_times(Profile& profile, double factor) {
-  const auto scale = [factor](LayerTime& time) {
-    time.forward *= factor;
-    time.backward *= factor;
-  };
-  std::for_each(profile.layers.begin(), profile.layers.end(), scale);
-  for (auto& step : profile.steps) std::for_each(step.begin(), step.end(), scale);
 }
 
 Profile profile_from(const Manifest& manifest, const Model& model, const ProfileRequest& request, Profile target) {
@@ -121,7 +62,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
 
   const Seconds measured = target.forward() + target.backward();
   if (measured.value() <= 0.0) throw InputError(fmt::format("profile '{}' has no time in it", manifest.name));
-  multiply_times(target, estimated / measured);
+  multiply(target, estimated / measured);
   target.source = ProfileSource::MeasuredScaled;
   target.provenance += ", used as relative times that add up to the estimate for this device";
   return target;
@@ -191,7 +132,7 @@ Profile Profile::scaled_to(Seconds measured) const {
   const Seconds now = step();
   SIMSYNC_ASSERT(measured.value() > 0.0);
   const double factor = now.value() > 0.0 ? measured / now : 1.0;
-  multiply_times(out, factor);
+  multiply(out, factor);
   out.update *= factor;
   const bool estimated = source == ProfileSource::Roofline || source == ProfileSource::RooflineScaled;
   out.source = estimated ? ProfileSource::RooflineScaled : ProfileSource::MeasuredScaled;

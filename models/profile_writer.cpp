@@ -36,7 +36,7 @@ std::string microseconds(Seconds time) {
 }
 
 std::string table_text(const Model& model, const MeasuredProfile& profile) {
-  std::string text = csv_row({"layer", "forward_us", "backward_us", "step"}) + "\n";
+  std::string text = csv_row(profile_header()) + "\n";
   for (std::size_t step = 0; step < profile.steps.size(); ++step) {
     for (LayerId id = 0; id < model.layer_count(); ++id) {
       const LayerTime& time = profile.steps[step].at(id);
@@ -50,6 +50,11 @@ std::string table_text(const Model& model, const MeasuredProfile& profile) {
 }
 
 }  // namespace
+
+const std::vector<std::string>& profile_header() {
+  static const std::vector<std::string> kHeader{"layer", "forward_us", "backward_us", "step"};
+  return kHeader;
+}
 
 void save_profile(const std::string& path, const Model& model, const MeasuredProfile& profile) {
   std::filesystem::path file(path);

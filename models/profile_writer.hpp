@@ -19,6 +19,9 @@ struct MeasuredProfile {
   std::vector<std::vector<LayerTime>> steps;
 };
 
+/// The columns of the table.
+const std::vector<std::string>& profile_header();
+
 /// Writes the table to `path`, which ends in .csv, and the manifest beside it with the extension .yaml.
 /// @throws InputError when `path` has another extension or a file cannot be written.
 void save_profile(const std::string& path, const Model& model, const MeasuredProfile& profile);

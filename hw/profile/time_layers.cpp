@@ -1,21 +1,13 @@
 #include "hw/profile/time_layers.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "hw/profile/stages.hpp"
+#include "models/layer_times.hpp"
 
 namespace simsync {
 namespace {
 
 constexpr Seconds kUntimed{-1.0};
-
-Seconds median(std::vector<Seconds> values) {
-  SIMSYNC_ASSERT(!values.empty());
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
-}
 
 /// A model's stages in the order of a step, with the layer of each.
 struct Step {

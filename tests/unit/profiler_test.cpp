@@ -145,3 +145,8 @@ TEST_CASE("buffers are shared in turns once the pool is full", "[profile]") {
 TEST_CASE("an unknown device is refused", "[profile]") {
   CHECK_THROWS_AS(make_backend("tpu", "fp32"), InputError);
 }
+
+// The exception comes out of a module that was loaded at run time, where the build has one.
+TEST_CASE("a GPU that is not there is a missing capability", "[profile]") {
+  CHECK_THROWS_AS(make_backend("cuda:99", "fp32"), CapabilityError);
+}

@@ -24,8 +24,7 @@ void check(cublasStatus_t status, const char* call) {
 }
 
 Precision precision_of(const std::string& name) {
-  if (name == "fp32")
-    return {CUDNN_DATA_FLOAT, CUDNN_FMA_MATH, CUDNN_TENSOR_NCHW, CUDA_R_32F, CUBLAS_COMPUTE_32F_PEDANTIC, 4};
+  if (name == "fp32") return {CUDNN_DATA_FLOAT, CUDNN_FMA_MATH, CUDNN_TENSOR_NCHW, CUDA_R_32F, CUBLAS_COMPUTE_32F, 4};
   if (name == "tf32")
     return {CUDNN_DATA_FLOAT, CUDNN_DEFAULT_MATH, CUDNN_TENSOR_NCHW, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, 4};
   if (name == "fp16")

@@ -23,7 +23,7 @@ Model every_kind() {
       "  - {flatten: all}\n  - {dense: fc, out: 5}\n  - {loss: image_loss}\n"
       "  - {embedding: table, rows: 50, dim: 8, from: words}\n  - {lstm: lstm, hidden: 6}\n"
       "  - {dense: qkv, out: 24}\n  - {attention: attention, heads: 2}\n"
-      "  - {additive_attention: additive, from: [attention, attention]}\n  - {loss: word_loss}\n",
+      "  - {additive_attention: additive, from: [attention.context, attention.context]}\n  - {loss: word_loss}\n",
       "every-kind.yaml");
 }
 

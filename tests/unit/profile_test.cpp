@@ -233,7 +233,7 @@ TEST_CASE("steps count from 1", "[models][profile]") {
   write_file(file, "layer,forward_us,backward_us,step\na,1,2,0\n");
   const ProfileRequest wanted{.device = "d", .profile = file};
   CHECK_THROWS_WITH(make_profile(model, wanted),
-                    ContainsSubstring(":2: error: column 'step': expected a whole number"));
+                    ContainsSubstring("column 'step': expected a whole number"));
   std::filesystem::remove(file);
   std::filesystem::remove(folder / "simsync-step-zero.yaml");
 }

@@ -1,5 +1,7 @@
 #include "hw/profile/time_layers.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "hw/profile/stages.hpp"
 #include "models/layer_times.hpp"
@@ -17,7 +19,7 @@ struct Step {
   [[nodiscard]] std::vector<const Stage*> order() const {
     std::vector<const Stage*> out;
     for (const LayerStages& layer : stages) out.push_back(&layer.forward);
-    for (auto layer = stages.rbegin(); layer != stages.rend(); ++layer) out.push_back(&layer->backward);
+    std::for_each(stages.rbegin(), stages.rend(), [&](const LayerStages& layer) { out.push_back(&layer.backward); });
     return out;
   }
 

@@ -15,6 +15,7 @@ void setup_predict(CLI::App& app, Outcome& outcome);
 void setup_sweep(CLI::App& app, Outcome& outcome);
 void setup_measure(CLI::App& app, Outcome& outcome);
 void setup_validate(CLI::App& app, Outcome& outcome);
+void setup_profile(CLI::App& app, Outcome& outcome);
 void setup_list(CLI::App& app, Outcome& outcome);
 
 }  // namespace simsync

@@ -96,6 +96,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
 Measurement run_on(const Testbed& testbed, const Problem& problem, const MeasureOptions& options) {
   LaunchOptions launch_options;
   launch_options.run = options.run;
+  launch_options.real_time = true;
   launch_options.address = [&](int node) { return testbed.address(node); };
   launch_options.enter = [&](int node) { testbed.enter(node); };
   for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
@@ -180,6 +181,8 @@ void run_measure(MeasureOptions options) {
     requests = without_row(requests, file->found(), inputs);
   }
   ProgressBar progress(requests.size());
+  if (!real_time_allowed())
+    progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   for (const PredictRequest& request : requests) {
     try {
       const Problem problem = prepare(request, inputs);

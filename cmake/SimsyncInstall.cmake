@@ -22,11 +22,19 @@ install(FILES platforms/devices.yaml DESTINATION "${SIMSYNC_DATA_DIR}/platforms"
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(EXPORT simsync-targets NAMESPACE simsync:: DESTINATION "${SIMSYNC_CMAKE_DIR}")
+# Of the parts that this build has; a program that uses none of them does without.
+set(SIMSYNC_OPTIONAL_PACKAGES "")
+if(DNNL_FOUND)
+  list(APPEND SIMSYNC_OPTIONAL_PACKAGES DNNL)
+endif()
+if(SIMSYNC_CUDA)
+  list(APPEND SIMSYNC_OPTIONAL_PACKAGES CUDAToolkit NCCL)
+endif()
 configure_package_config_file(cmake/simsync-config.cmake.in simsync-config.cmake INSTALL_DESTINATION "${SIMSYNC_CMAKE_DIR}"
                               PATH_VARS SIMSYNC_DATA_DIR)
 write_basic_package_version_file(simsync-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/simsync-config.cmake" "${PROJECT_BINARY_DIR}/simsync-config-version.cmake"
-              cmake/FindSimGrid.cmake
+              cmake/FindDNNL.cmake cmake/FindNCCL.cmake cmake/FindSimGrid.cmake
         DESTINATION "${SIMSYNC_CMAKE_DIR}")
 
 set(CPACK_GENERATOR TGZ)

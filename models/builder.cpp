@@ -15,9 +15,12 @@ double bytes_of(const std::vector<Tensor>& tensors) {
   return sum;
 }
 
+bool reads_only_the_sample(const std::vector<Tensor>& inputs) {
+  return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(), [](auto& t) { return t.data; });
+}
+
 /// The first layer of a network needs no gradient of the sample, which saves one of the two products.
-double backward_ratio(const LayerSpec& spec, const std::vector<Tensor>& inputs) {
-  const bool only_data = !inputs.empty() && std::all_of(inputs.begin(), inputs.end(), [](auto& t) { return t.data; });
+double backward_ratio(const LayerSpec& spec, bool only_data) {
   const double ratio = spec.backward_ratio.value_or(spec.variables.empty() ? 1.0 : 2.0);
   return only_data ? std::max(ratio - 1.0, 0.0) : ratio;
 }
@@ -69,14 +72,17 @@ Tensor Builder::emit(const yaml::Node& at, const LayerSpec& spec, const std::vec
   std::sort(producers.begin(), producers.end());
   producers.erase(std::unique(producers.begin(), producers.end()), producers.end());
 
+  const bool only_data = reads_only_the_sample(inputs);
   Layer layer;
   layer.name = spec.name;
   layer.kind = spec.kind;
   layer.forward_flops = Flops{spec.forward_flops};
-  layer.backward_flops = Flops{spec.forward_flops * backward_ratio(spec, inputs)};
+  layer.backward_flops = Flops{spec.forward_flops * backward_ratio(spec, only_data)};
   layer.input_bytes = spec.input_bytes.value_or(bytes_of(inputs));
   layer.output_bytes = spec.output_bytes.value_or(kElementBytes * count_of(spec.output));
   layer.dense_rows = spec.dense_rows;
+  layer.operation = spec.operation;
+  layer.operation.data_gradient = !only_data;
   const LayerId id = model_.add_layer(std::move(layer), producers);
   add_variables(at, spec, id, order);
   Tensor output{spec.output, {id}, false};

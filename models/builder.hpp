@@ -39,6 +39,7 @@ struct LayerSpec {
   std::optional<double> backward_ratio = {};
   std::optional<double> input_bytes = {};   ///< unset: the inputs' elements, four bytes each
   std::optional<double> output_bytes = {};  ///< unset: the output's elements, four bytes each
+  Operation operation = {};
 };
 
 class Builder {

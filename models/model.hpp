@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "models/operation.hpp"
 
 namespace simsync {
 
@@ -49,6 +50,8 @@ struct Layer {
   /// a sufficient-factor exchange moves this many rows of both factors. For a recurrent layer the steps that
   /// follow one another. 0 for every other kind.
   double dense_rows = 0.0;
+  /// The products that it consists of; none for a layer given in numbers.
+  Operation operation;
 };
 
 /// A model: layers in execution order on a Boost graph whose edges are data dependences.

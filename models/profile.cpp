@@ -8,13 +8,17 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "models/layer_times.hpp"
 #include "models/profile_file.hpp"
 #include "models/roofline.hpp"
 
 namespace simsync {
 namespace {
 
+using detail::carry_over;
+using detail::fill_gaps;
 using detail::Manifest;
+using detail::multiply;
 
 constexpr const char* kUnknownDevice = "unknown";
 
@@ -34,25 +38,6 @@ Model measured_model(const Manifest& manifest, const Model& model) {
   return detail::load_variant(resolve_name(manifest.model, detail::kZooRoom, ".yaml", "model"), overrides);
 }
 
-/// Layers that no row covers get their estimate, scaled as the covered layers are to theirs.
-void fill_gaps(std::vector<LayerTime>& times, const std::vector<LayerTime>& estimate) {
-  Seconds measured;
-  Seconds estimated;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i].forward.value() < 0.0) continue;
-    measured += times[i].forward + times[i].backward;
-    estimated += estimate[i].forward + estimate[i].backward;
-  }
-  const double ratio = estimated.value() > 0.0 ? measured / estimated : 1.0;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    if (times[i].forward.value() < 0.0) times[i] = {ratio * estimate[i].forward, ratio * estimate[i].backward};
-  }
-}
-
-double ratio_of(Seconds to, Seconds from) {
-  return from.value() > 0.0 ? to / from : 1.0;
-}
-
 Profile profile_from(const Manifest& manifest, const Model& model, const ProfileRequest& request, Profile target) {
   const Model source = measured_model(manifest, model);
   if (!same_structure(source, model)) {
@@ -60,17 +45,15 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
                                  manifest.name, manifest.model, model.name()));
   }
   const Profile there = estimate_profile(source, request.roofline, manifest.batch);
-  auto times = detail::load_times(manifest, source, there.layers);
-  fill_gaps(times, there.layers);
+  auto steps = detail::load_times(manifest, source, there.layers);
   bool scaled = false;
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    const double forward = ratio_of(target.layers[i].forward, there.layers[i].forward);
-    const double backward = ratio_of(target.layers[i].backward, there.layers[i].backward);
-    scaled = scaled || forward != 1.0 || backward != 1.0;
-    times[i] = {forward * times[i].forward, backward * times[i].backward};
+  for (auto& times : steps) {
+    fill_gaps(times, there.layers);
+    scaled = carry_over(times, there.layers, target.layers) || scaled;
   }
   const Seconds estimated = target.forward() + target.backward();
-  target.layers = std::move(times);
+  target.layers = medians(steps);
+  if (steps.size() > 1) target.steps = std::move(steps);
   target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name, manifest.device,
                                   manifest.precision, manifest.batch, manifest.source);
   target.source = scaled ? ProfileSource::MeasuredScaled : ProfileSource::Measured;
@@ -79,10 +62,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
 
   const Seconds measured = target.forward() + target.backward();
   if (measured.value() <= 0.0) throw InputError(fmt::format("profile '{}' has no time in it", manifest.name));
-  for (LayerTime& time : target.layers) {
-    time.forward *= estimated / measured;
-    time.backward *= estimated / measured;
-  }
+  multiply(target, estimated / measured);
   target.source = ProfileSource::MeasuredScaled;
   target.provenance += ", used as relative times that add up to the estimate for this device";
   return target;
@@ -112,8 +92,8 @@ std::vector<Manifest> candidates(const Model& model, const ProfileRequest& reque
 Profile choose(const Model& model, const ProfileRequest& request, Profile estimate) {
   if (request.profile == "roofline") return estimate;
   if (request.profile != "auto") {
-    const std::string path = resolve_name(request.profile, detail::kProfilesRoom, ".yaml", "profile");
-    return profile_from(detail::load_manifest(path), model, request, std::move(estimate));
+    return profile_from(detail::load_manifest(detail::find_manifest(request.profile)), model, request,
+                        std::move(estimate));
   }
   const auto found = candidates(model, request);
   return found.empty() ? estimate : profile_from(found.front(), model, request, std::move(estimate));
@@ -152,12 +132,7 @@ Profile Profile::scaled_to(Seconds measured) const {
   const Seconds now = step();
   SIMSYNC_ASSERT(measured.value() > 0.0);
   const double factor = now.value() > 0.0 ? measured / now : 1.0;
-  const auto scale = [factor](LayerTime& time) {
-    time.forward *= factor;
-    time.backward *= factor;
-  };
-  std::for_each(out.layers.begin(), out.layers.end(), scale);
-  for (auto& one_step : out.steps) std::for_each(one_step.begin(), one_step.end(), scale);
+  multiply(out, factor);
   out.update *= factor;
   const bool estimated = source == ProfileSource::Roofline || source == ProfileSource::RooflineScaled;
   out.source = estimated ? ProfileSource::RooflineScaled : ProfileSource::MeasuredScaled;

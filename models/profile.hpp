@@ -46,7 +46,7 @@ struct Profile {
   std::int64_t batch = 1;  ///< samples per device and step
   ProfileSource source = ProfileSource::Roofline;
   std::string provenance;         ///< one line: which file, paper or formula
-  std::vector<LayerTime> layers;  ///< mean seconds, by LayerId
+  std::vector<LayerTime> layers;  ///< seconds by LayerId: the median of `steps` where they are kept
   /// Several measured steps kept apart, so that variance survives; empty when only a mean is known.
   std::vector<std::vector<LayerTime>> steps;
   Seconds update;  ///< applying the optimizer to all variables on the device
@@ -66,7 +66,7 @@ struct ProfileRequest {
   std::int64_t batch = 1;
   Roofline roofline;
   std::optional<Seconds> step_time;  ///< measured single-device step time to scale to
-  std::string profile = "auto";      ///< `auto`, `roofline`, or the name or path of a profile file
+  std::string profile = "auto";  ///< `auto`, `roofline`, or the name of a profile or the path of either of its files
   friend auto operator<=>(const ProfileRequest&, const ProfileRequest&) = default;
 };
 

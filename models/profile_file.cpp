@@ -2,19 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <sstream>
 #include <unordered_map>
 
 #include "base/csv.hpp"
 #include "base/error.hpp"
+#include "base/file.hpp"
 
 namespace simsync::detail {
 namespace {
 
-constexpr const char* kSchema = "simsync/profile/v1";
 constexpr double kMicrosecond = 1e-6;
 constexpr double kLongestSeconds = 1e6;
+constexpr double kMostSteps = 100'000;
 
 std::string optional_text(yaml::Mapping& fields, const std::string& key) {
   const yaml::Node node = fields.optional(key);
@@ -95,7 +97,45 @@ void share(std::vector<LayerTime>& times, const std::vector<LayerId>& ids, const
   }
 }
 
+std::vector<LayerTime> no_times(const Model& model) {
+  return std::vector<LayerTime>(model.layer_count(), LayerTime{Seconds{-1.0}, Seconds{-1.0}});
+}
+
+/// Adds what one row says about the layers that it names.
+void read_row(std::vector<LayerTime>& times, const CsvTable& table, std::size_t row, const LayerNames& names,
+              const std::vector<LayerTime>& estimate) {
+  const LayerTime whole{time_of(table, row, "forward_us"), time_of(table, row, "backward_us")};
+  std::istringstream cell(table.cell(row, "layer"));
+  std::vector<LayerId> together;
+  std::string pattern;
+  while (cell >> pattern) {
+    const auto found = names.find(table, row, pattern);
+    if (pattern.find('*') == std::string::npos) {
+      together.push_back(found.front());
+    } else {
+      for (const LayerId id : found) add(times[id], whole.forward, whole.backward);
+    }
+  }
+  if (pattern.empty()) refuse(table, row, "column 'layer' is empty");
+  share(times, together, estimate, whole);
+}
+
+/// The step that a row belongs to; 1 where the table has no such column.
+std::size_t step_of(const CsvTable& table, std::size_t row) {
+  if (!table.has("step")) return 1;
+  const double step = table.number(row, "step").value_or(0.0);
+  if (step < 1.0 || step > kMostSteps || step != std::floor(step))
+    refuse(table, row, fmt::format("column 'step': expected a whole number from 1 to {}", kMostSteps));
+  return static_cast<std::size_t>(step);
+}
+
 }  // namespace
+
+std::string find_manifest(const std::string& profile) {
+  const std::filesystem::path path(profile);
+  if (path.extension() == ".csv") return std::filesystem::path(path).replace_extension(".yaml").string();
+  return resolve_name(profile, kProfilesRoom, ".yaml", "profile");
+}
 
 Manifest load_manifest(const std::string& path) {
   const auto document = yaml::Document::load(path);
@@ -104,7 +144,7 @@ Manifest load_manifest(const std::string& path) {
   manifest.name = std::filesystem::path(path).stem().string();
   {
     auto fields = document.root().mapping();
-    (void)fields.require("schema").choice({kSchema});
+    (void)fields.require("schema").choice({kProfileSchema});
     manifest.model = fields.require("model").text();
     manifest.device = fields.require("device").text();
     const yaml::Node precision = fields.require("precision");
@@ -124,28 +164,19 @@ Manifest load_manifest(const std::string& path) {
   return manifest;
 }
 
-std::vector<LayerTime> load_times(const Manifest& manifest, const Model& model,
-                                  const std::vector<LayerTime>& estimate) {
+std::vector<std::vector<LayerTime>> load_times(const Manifest& manifest, const Model& model,
+                                               const std::vector<LayerTime>& estimate) {
   const CsvTable table = CsvTable::load(manifest.table);
   const LayerNames names(model);
-  std::vector<LayerTime> times(model.layer_count(), LayerTime{Seconds{-1.0}, Seconds{-1.0}});
+  std::map<std::size_t, std::vector<LayerTime>> steps;
   for (std::size_t row = 0; row < table.size(); ++row) {
-    const LayerTime whole{time_of(table, row, "forward_us"), time_of(table, row, "backward_us")};
-    std::istringstream cell(table.cell(row, "layer"));
-    std::vector<LayerId> together;
-    std::string pattern;
-    while (cell >> pattern) {
-      const auto found = names.find(table, row, pattern);
-      if (pattern.find('*') == std::string::npos) {
-        together.push_back(found.front());
-      } else {
-        for (const LayerId id : found) add(times[id], whole.forward, whole.backward);
-      }
-    }
-    if (pattern.empty()) refuse(table, row, "column 'layer' is empty");
-    share(times, together, estimate, whole);
+    auto& times = steps.try_emplace(step_of(table, row), no_times(model)).first->second;
+    read_row(times, table, row, names, estimate);
   }
-  return times;
+  if (steps.empty()) return {no_times(model)};
+  std::vector<std::vector<LayerTime>> out;
+  for (auto& [step, times] : steps) out.push_back(std::move(times));
+  return out;
 }
 
 }  // namespace simsync::detail

@@ -10,6 +10,7 @@
 namespace simsync::detail {
 
 inline constexpr const char* kProfilesRoom = "models/profiles";
+inline constexpr const char* kProfileSchema = "simsync/profile/v1";
 
 /// What a profile file says about itself; format in models/README.md.
 struct Manifest {
@@ -27,9 +28,13 @@ struct Manifest {
 
 Manifest load_manifest(const std::string& path);
 
-/// Times of `model`'s layers as the table gives them; a layer that no row covers has negative times.
-/// `estimate` divides the time of a row that covers several layers.
+/// The manifest that `profile` means: a name of models/profiles, or a path of either file of a profile.
+std::string find_manifest(const std::string& profile);
+
+/// One set of times of `model`'s layers per measured step, or a single one when the table does not tell steps apart;
+/// a layer that no row covers has negative times. `estimate` divides the time of a row that covers several layers.
 /// @throws InputError for a row that names no layer of the model or has no number.
-std::vector<LayerTime> load_times(const Manifest& manifest, const Model& model, const std::vector<LayerTime>& estimate);
+std::vector<std::vector<LayerTime>> load_times(const Manifest& manifest, const Model& model,
+                                               const std::vector<LayerTime>& estimate);
 
 }  // namespace simsync::detail

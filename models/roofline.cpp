@@ -66,29 +66,18 @@ double touched_bytes(const Variable& variable, std::int64_t batch) {
 
 LayerTime estimate_layer(const Model& model, LayerId id, const Roofline& roofline, std::int64_t batch) {
   const Layer& layer = model.layer(id);
-  const Passes passes = passes_of(layer.kind);
+  const LayerTraffic traffic = layer_traffic(model, id, batch, roofline.element_bytes);
   const auto samples = static_cast<double>(batch);
-  const double element_scale = roofline.element_bytes / 4.0;
-  const bool recurrent = layer.kind == LayerKind::Recurrent;
-  const double steps = recurrent ? std::max(layer.dense_rows, 1.0) : 1.0;
-  double weights = 0.0;
-  for (const VariableId v : layer.variables) weights += touched_bytes(model.variable(v), batch);
-  // A recurrent layer reads its weights again in every step.
-  weights *= element_scale * steps;
-
   const FlopsPerSecond rate{roofline.peak.value() * roofline.compute_efficiency};
   const BytesPerSecond memory{roofline.memory.value() * roofline.memory_efficiency};
-  const auto pass = [&](const Traffic& traffic, Flops per_sample) {
+  const auto pass = [&](const PassTraffic& moved, Flops per_sample) {
     const Flops work = samples * per_sample;
-    const double kernels = traffic.kernels * steps;
     const bool ramps = is_product(layer.kind) && work.value() > 0.0;
-    const Flops ramp = ramps ? kernels * roofline.half_efficiency : Flops{0.0};
-    const double activations =
-        element_scale * samples * (traffic.input * layer.input_bytes + traffic.output * layer.output_bytes);
-    const Seconds moved{(activations + traffic.weights * weights) / memory.value()};
-    return std::max((work + ramp) / rate, moved) + kernels * roofline.launch;
+    const Flops ramp = ramps ? moved.kernels * roofline.half_efficiency : Flops{0.0};
+    const Seconds transfer{moved.bytes / memory.value()};
+    return std::max((work + ramp) / rate, transfer) + moved.kernels * roofline.launch;
   };
-  return {pass(passes.forward, layer.forward_flops), pass(passes.backward, layer.backward_flops)};
+  return {pass(traffic.forward, layer.forward_flops), pass(traffic.backward, layer.backward_flops)};
 }
 
 Seconds estimate_update(const Model& model, const Roofline& roofline, std::int64_t batch) {
@@ -100,6 +89,24 @@ Seconds estimate_update(const Model& model, const Roofline& roofline, std::int64
 }
 
 }  // namespace detail
+
+LayerTraffic layer_traffic(const Model& model, LayerId id, std::int64_t batch, double element_bytes) {
+  const Layer& layer = model.layer(id);
+  const double element_scale = element_bytes / 4.0;
+  const bool recurrent = layer.kind == LayerKind::Recurrent;
+  const double steps = recurrent ? std::max(layer.dense_rows, 1.0) : 1.0;
+  double weights = 0.0;
+  for (const VariableId v : layer.variables) weights += detail::touched_bytes(model.variable(v), batch);
+  // A recurrent layer reads its weights again in every step.
+  weights *= element_scale * steps;
+  const auto pass = [&](const detail::Traffic& traffic) {
+    const double activations = element_scale * static_cast<double>(batch) *
+                               (traffic.input * layer.input_bytes + traffic.output * layer.output_bytes);
+    return PassTraffic{activations + traffic.weights * weights, traffic.kernels * steps};
+  };
+  const detail::Passes passes = detail::passes_of(layer.kind);
+  return {pass(passes.forward), pass(passes.backward)};
+}
 
 Profile estimate_profile(const Model& model, const Roofline& roofline, std::int64_t batch) {
   SIMSYNC_ASSERT(batch >= 1);

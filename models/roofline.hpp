@@ -2,7 +2,23 @@
 #pragma once
 #include "models/profile.hpp"
 
-namespace simsync::detail {
+namespace simsync {
+
+/// What one pass of a layer moves through the device's memory.
+struct PassTraffic {
+  double bytes = 0.0;
+  double kernels = 1.0;  ///< that it is made of; several passes over one tensor may be one kernel
+};
+
+struct LayerTraffic {
+  PassTraffic forward;
+  PassTraffic backward;
+};
+
+/// Bytes that the kernels of a layer have to touch for `batch` samples of `element_bytes` per element.
+LayerTraffic layer_traffic(const Model& model, LayerId id, std::int64_t batch, double element_bytes);
+
+namespace detail {
 
 /// Forward and backward of one layer for `batch` samples.
 ///
@@ -16,4 +32,5 @@ LayerTime estimate_layer(const Model& model, LayerId id, const Roofline& rooflin
 /// times the bytes of a variable (of the touched rows, when it is sparse), one kernel per variable.
 Seconds estimate_update(const Model& model, const Roofline& roofline, std::int64_t batch);
 
-}  // namespace simsync::detail
+}  // namespace detail
+}  // namespace simsync

@@ -20,7 +20,8 @@ LayerSpec dense_spec(const std::string& name, const Shape& in, std::int64_t out)
           .kind = LayerKind::Dense,
           .output = output,
           .forward_flops = 2.0 * count_of(in) * static_cast<double>(out),
-          .dense_rows = rows_of(in)};
+          .dense_rows = rows_of(in),
+          .operation = {.products = {{static_cast<std::int64_t>(rows_of(in)), in.back(), out}}}};
 }
 
 void expect_flat(const Statement& s, const Tensor& in) {

@@ -145,7 +145,8 @@ Tensor interaction(Statement& s) {
                  .kind = LayerKind::Attention,
                  .output = {vectors * (vectors - 1) / 2},
                  .forward_flops = flops,
-                 .backward_ratio = 2.0},
+                 .backward_ratio = 2.0,
+                 .operation = {.products = {{vectors, in.shape[1], vectors, false}}}},
                 {in});
 }
 

@@ -39,6 +39,14 @@ Shape slide(const Statement& s, const Shape& image, const Window& w, bool round_
           positions(s, image[2], w.kernel.width, w.stride.width, w.padding.width, round_up)};
 }
 
+Convolution convolution_of(const Shape& in, const Shape& out, const Window& w, std::int64_t groups) {
+  return {.in_channels = in[0],
+          .out_channels = out[0],
+          .groups = groups,
+          .height = {in[1], w.kernel.height, w.stride.height, w.padding.height, out[1]},
+          .width = {in[2], w.kernel.width, w.stride.width, w.padding.width, out[2]}};
+}
+
 double area(const Pair& kernel) {
   return static_cast<double>(kernel.height) * static_cast<double>(kernel.width);
 }
@@ -60,6 +68,7 @@ Tensor conv(Statement& s) {
   const double taps = area(window.kernel) * static_cast<double>(in.shape[0] / groups);
   LayerSpec spec{
       .name = name, .kind = LayerKind::Conv, .output = output, .forward_flops = 2.0 * taps * count_of(output)};
+  spec.operation.convolution = convolution_of(in.shape, output, window, groups);
   spec.variables.push_back({"weight", {out, in.shape[0] / groups, window.kernel.height, window.kernel.width}});
   if (bias) spec.variables.push_back({"bias", {out}});
   return s.emit(spec, {in});

@@ -48,8 +48,12 @@ Tensor attention(Statement& s) {
   const double key_bytes = 4.0 * static_cast<double>(operands.keys) * width;
   const double query_bytes = 4.0 * static_cast<double>(operands.queries) * width;
 
+  const std::int64_t features = operands.width / heads;
   LayerSpec scores{
-      name + ".scores", LayerKind::Attention, scores_shape, product, {}, 0.0, 2.0, query_bytes + key_bytes, {}};
+      .name = name + ".scores", .kind = LayerKind::Attention, .output = scores_shape, .forward_flops = product};
+  scores.backward_ratio = 2.0;
+  scores.input_bytes = query_bytes + key_bytes;
+  scores.operation.products = {{operands.queries, features, operands.keys, false, heads}};
   const Tensor raw = s.emit(scores, operands.tensors);
   // Scale, mask and softmax each read and write the scores: three passes of input instead of one.
   LayerSpec softmax{
@@ -58,15 +62,13 @@ Tensor attention(Statement& s) {
   LayerSpec dropout{name + ".dropout", LayerKind::Activation, scores_shape, 2.0 * elements, {}, 0.0, 1.0, {}, {}};
   const Tensor kept = s.emit(dropout, {weights});
   std::vector<Tensor> sources{kept, operands.tensors.back()};
-  LayerSpec context{name + ".context",
-                    LayerKind::Attention,
-                    {operands.queries, operands.width},
-                    product,
-                    {},
-                    0.0,
-                    2.0,
-                    4.0 * elements + key_bytes,
-                    {}};
+  LayerSpec context{.name = name + ".context",
+                    .kind = LayerKind::Attention,
+                    .output = {operands.queries, operands.width},
+                    .forward_flops = product};
+  context.backward_ratio = 2.0;
+  context.input_bytes = 4.0 * elements + key_bytes;
+  context.operation.products = {{operands.queries, operands.keys, features, false, heads}};
   return s.emit(context, sources);
 }
 
@@ -91,6 +93,9 @@ Tensor additive_attention(Statement& s) {
   spec.forward_flops = projections + 9.0 * pairs;
   // The [Tq, Tm, H] sum is written and read once by tanh and once by the dot product.
   spec.input_bytes = 4.0 * (count_of(query) + 2.0 * count_of(memory) + 4.0 * pairs);
+  spec.operation = {.products = {{query[0], hidden, hidden}, {memory[0], hidden, hidden}},
+                    .pointwise_flops = 9.0 * pairs,
+                    .pointwise_bytes = 16.0 * pairs};
   spec.variables = {
       {"linear_att", {hidden}}, {"linear_q.weight", {hidden, hidden}}, {"linear_k.weight", {hidden, hidden}}};
   return s.emit(spec, inputs);
@@ -120,6 +125,22 @@ void add_lstm_variables(LayerSpec& spec, const LstmFields& f, std::int64_t featu
   if (f.projection > 0) spec.variables.push_back({"weight_hr_l0" + suffix, {f.projection, f.hidden}});
 }
 
+/// The input meets its weights for all tokens at once; the state follows token by token.
+Operation lstm_operation(const LstmFields& f, const Shape& in) {
+  const std::int64_t directions = f.bidirectional ? 2 : 1;
+  const std::int64_t gates = 4 * f.hidden;
+  const std::int64_t state = f.projection > 0 ? f.projection : f.hidden;
+  const std::int64_t tokens = in[0];
+  Operation operation{.products = {{.rows = tokens, .inner = in[1], .columns = gates, .steps = directions},
+                                   {.rows = 1, .inner = state, .columns = gates, .steps = directions * tokens}}};
+  if (f.projection > 0)
+    operation.products.push_back({.rows = 1, .inner = f.hidden, .columns = f.projection, .steps = directions * tokens});
+  // Per unit and token: four gates read from either product, the cell read and written, the output written.
+  constexpr double kValues = 11.0;
+  operation.pointwise_bytes = 4.0 * kValues * static_cast<double>(directions * tokens * f.hidden);
+  return operation;
+}
+
 Tensor lstm(Statement& s) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 24;
   const Tensor in = s.input();
@@ -142,6 +163,8 @@ Tensor lstm(Statement& s) {
   LayerSpec spec{.name = name, .kind = LayerKind::Recurrent, .output = {in.shape[0], output * directions}};
   spec.forward_flops = directions * tokens * (gates + projection + elementwise);
   spec.dense_rows = tokens;
+  spec.operation = lstm_operation(f, in.shape);
+  spec.operation.pointwise_flops = directions * tokens * elementwise;
   add_lstm_variables(spec, f, in.shape[1], "");
   if (f.bidirectional) add_lstm_variables(spec, f, in.shape[1], "_reverse");
   return s.emit(spec, {in});

@@ -16,7 +16,13 @@ struct LaunchOptions {
   /// Called in the new process before anything else, to move it to its node.
   std::function<void(int node)> enter;
   std::vector<double> slowdown;  ///< by rank; empty: 1
+  /// Other programs on this machine wait while an agent has something to do: emulated hosts have processors of their
+  /// own. Ignored where real_time_allowed() is false.
+  bool real_time = false;
 };
+
+/// Whether this process may schedule its children in real time (root may, others by RLIMIT_RTPRIO).
+bool real_time_allowed();
 
 /// One process per rank and per server, as children of this one, which must have a single thread. Whatever happens,
 /// none is left when it returns. When a process dies, hangs or fails, the others are ended and the error names the

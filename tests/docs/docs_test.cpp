@@ -9,6 +9,7 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#include "models/profile_writer.hpp"
 #include "sim/engine/predict.hpp"
 #include "tests/support/catch.hpp"
 #include "validate/comparison.hpp"
@@ -84,6 +85,7 @@ private:
 TEST_CASE("every column of the program is on the columns page, in its order", "[docs]") {
   const auto documented = documented_columns();
   CHECK(documented.at("predict, sweep") == row_header());
+  CHECK(documented.at("profile") == profile_header());
   CHECK(documented.at("validate, cases") == CsvTable::parse(comparison_header() + "\n", "cases").header());
   CHECK(documented.at("validate, summary") == CsvTable::parse(summary_header() + "\n", "summary").header());
 }

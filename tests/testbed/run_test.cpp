@@ -1,57 +1,52 @@
 // Real processes on this machine's loopback addresses: every result is checked in the run, so that a run that ends
 // well has synchronized well.
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <thread>
-
 #include "base/error.hpp"
-#include "hw/run/launch.hpp"
-#include "sim/plan/compile.hpp"
-#include "strategies/builders.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/lab.hpp"
-#include "tests/support/small_problems.hpp"
+#include "tests/testbed/small_run.hpp"
 
 using namespace simsync;
 
-namespace {
-
-/// Three layers of 1 ms each way, with sizes that no piece length divides.
-test::LabModel small_model() {
-  return {{40'004, 1e-3, 1e-3}, {4, 1e-3, 1e-3}, {3'000'000, 1e-3, 1e-3}};
-}
-
-LaunchOptions loopback(int port) {
-  LaunchOptions options;
-  options.run = {.iterations = 4, .warm_up = 1, .timeout_s = 10.0};
-  options.port = port;
-  options.address = [](int node) { return "127.0.0." + std::to_string(node + 1); };
-  return options;
-}
-
-Plan plan_for(const std::string& builder, int workers, std::map<std::string, std::string> options = {}) {
-  const auto lab = small_model();
-  Cluster cluster = test::lab_cluster(workers, 1, {}, 2);
-  cluster.collective.algorithm = "ring";  // Gloo's
-  const Strategy strategy = build_strategy(builder, test::request_for(lab.model, cluster, workers, std::move(options)));
-  return compile(lab.model, lab.profile, cluster, strategy);
-}
-
-}  // namespace
-
 TEST_CASE("every builder runs for real and its results are right") {
   int port = 29'610;
-  for (const std::string builder : {"ddp", "horovod", "wfbp", "all-reduce", "ps", "partitioned-ps", "ps-load-balancing",
-                                    "parallax", "byteps", "p3", "bytescheduler", "tictac"}) {
+  for (const std::string& builder : known_builders()) {
     SECTION(builder) {
-      const Plan plan = plan_for(builder, 3);
-      const Measurement measured = launch(plan, loopback(port++));
+      const Measurement measured = launch(test::small_plan(builder, 3), test::loopback(port++));
       CHECK(measured.steps.size() == 4);
       CHECK(measured.checked > 0);
       // Six layer times of 1 ms cannot overlap each other.
       CHECK(measured.quantile(0.0) >= Seconds{0.0055});
     }
   }
+}
+
+TEST_CASE("servers apply every optimizer as the workers expect") {
+  for (const Optimizer optimizer : {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam}) {
+    LaunchOptions options = test::loopback(29'650 + static_cast<int>(optimizer));
+    options.run.optimizer = optimizer;
+    CHECK(launch(test::small_plan("ps", 2), options).checked > 0);
+  }
+}
+
+TEST_CASE("a slower device takes longer") {
+  LaunchOptions options = test::loopback(29'660);
+  options.slowdown = {1.0, 3.0};
+  CHECK(launch(test::small_plan("ddp", 2), options).median() >= Seconds{0.0175});
+}
+
+TEST_CASE("a result that is wrong ends the run and names rank, value and position") {
+  // The lab's sums are those of all ranks: a server that leaves out one is noticed.
+  Plan plan = test::small_plan("ps", 2);
+  for (Op& op : plan.ops)
+    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Aggregate) op.reason.phase = Phase::Serve;
+  CHECK_THROWS_AS(launch(plan, test::loopback(29'661)), WrongResult);
+}
+
+TEST_CASE("workers that share a node with others do not talk to servers yet") {
+  const auto lab = test::small_model();
+  const Cluster cluster = test::lab_cluster(2, 2);
+  const Strategy strategy = build_strategy("ps", test::request_for(lab.model, cluster, 4));
+  const Plan plan = compile(lab.model, lab.profile, cluster, strategy);
+  CHECK_THROWS_WITH(
+      launch(plan, test::loopback(29'662)),
+      "real runs with parameter servers take one worker per node so far: the plan has 4 workers on 2 nodes");
 }

@@ -1,6 +1,10 @@
 #include "models/profile.hpp"
 
+#include <filesystem>
+
 #include "base/error.hpp"
+#include "base/file.hpp"
+#include "models/profile_writer.hpp"
 #include "models/reader.hpp"
 #include "tests/support/catch.hpp"
 
@@ -179,4 +183,57 @@ TEST_CASE("profiles that do not fit are refused", "[models][profile]") {
   CHECK_THROWS_WITH(make_profile(find_model("alexnet"), wanted), ContainsSubstring("alexnet"));
   wanted.batch = 0;
   CHECK_THROWS_AS(make_profile(find_model("alexnet"), wanted), InputError);
+}
+
+TEST_CASE("steps of a table are kept apart", "[models][profile]") {
+  const auto folder = std::filesystem::temp_directory_path();
+  const std::string file = (folder / "simsync-steps.csv").string();
+  const Model model = two_layers();
+  const auto us = [](double forward, double backward) {
+    return LayerTime{Seconds{1e-6 * forward}, Seconds{1e-6 * backward}};
+  };
+  save_profile(file, model,
+               {.device = "d",
+                .precision = "fp32",
+                .batch = 1,
+                .framework = "none",
+                .source = "here",
+                .note = "three \\ \"steps\"",
+                .steps = {{us(1, 10), us(3, 4)}, {us(9, 20), us(3, 4)}, {us(2, 90), us(3, 4)}}});
+  ProfileRequest wanted{.device = "d", .precision = "fp32", .batch = 1, .roofline = plain(), .profile = file};
+  const Profile profile = make_profile(model, wanted);
+  CHECK(profile.source == ProfileSource::Measured);
+  REQUIRE(profile.steps.size() == 3);
+  CHECK_THAT(profile.steps[2][0].backward.value(), WithinRel(90e-6, 1e-12));
+  // Medians of 1, 9, 2 and of 10, 20, 90.
+  CHECK_THAT(profile.layers[0].forward.value(), WithinRel(2e-6, 1e-12));
+  CHECK_THAT(profile.layers[0].backward.value(), WithinRel(20e-6, 1e-12));
+  // The manifest is the same profile.
+  wanted.profile = (folder / "simsync-steps.yaml").string();
+  CHECK(make_profile(model, wanted).steps.size() == 3);
+  // Ten samples: a forward is 6 s of work by the roofline instead of 1.004 s of bytes; every step is scaled alike.
+  wanted.batch = 10;
+  const Profile ten = make_profile(model, wanted);
+  CHECK(ten.source == ProfileSource::MeasuredScaled);
+  CHECK_THAT(ten.steps[1][0].forward.value(), WithinRel(9e-6 * 6.0 / 1.004, 1e-12));
+  std::filesystem::remove(file);
+  std::filesystem::remove(folder / "simsync-steps.yaml");
+}
+
+TEST_CASE("a profile is saved as a table", "[models][profile]") {
+  CHECK_THROWS_WITH(save_profile("p.yaml", two_layers(), {}), ContainsSubstring("ends in .csv"));
+}
+
+TEST_CASE("steps count from 1", "[models][profile]") {
+  const auto folder = std::filesystem::temp_directory_path();
+  const std::string file = (folder / "simsync-step-zero.csv").string();
+  const Model model = two_layers();
+  save_profile(file, model,
+               {.device = "d", .precision = "fp32", .framework = "none", .source = "here", .note = "", .steps = {}});
+  write_file(file, "layer,forward_us,backward_us,step\na,1,2,0\n");
+  const ProfileRequest wanted{.device = "d", .profile = file};
+  CHECK_THROWS_WITH(make_profile(model, wanted),
+                    ContainsSubstring("column 'step': expected a whole number"));
+  std::filesystem::remove(file);
+  std::filesystem::remove(folder / "simsync-step-zero.yaml");
 }

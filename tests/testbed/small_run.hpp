@@ -1,0 +1,35 @@
+// A small model and loopback addresses for tests with real processes.
+#pragma once
+#include <string>
+
+#include "hw/run/launch.hpp"
+#include "sim/plan/compile.hpp"
+#include "strategies/builders.hpp"
+#include "tests/support/lab.hpp"
+#include "tests/support/small_problems.hpp"
+
+namespace simsync::test {
+
+/// Three layers of 1 ms each way, with sizes that no piece length divides.
+inline LabModel small_model() {
+  return {{40'004, 1e-3, 1e-3}, {4, 1e-3, 1e-3}, {3'000'000, 1e-3, 1e-3}};
+}
+
+inline Plan small_plan(const std::string& builder, int workers) {
+  const auto lab = small_model();
+  Cluster cluster = lab_cluster(workers, 1, {}, 2);
+  cluster.collective.algorithm = "ring";  // Gloo's
+  const Strategy strategy = build_strategy(builder, request_for(lab.model, cluster, workers));
+  return compile(lab.model, lab.profile, cluster, strategy);
+}
+
+/// Node k is 127.0.0.(k + 1).
+inline LaunchOptions loopback(int port) {
+  LaunchOptions options;
+  options.run = {.iterations = 4, .warm_up = 1, .timeout_s = 10.0};
+  options.port = port;
+  options.address = [](int node) { return "127.0.0." + std::to_string(node + 1); };
+  return options;
+}
+
+}  // namespace simsync::test

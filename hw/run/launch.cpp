@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -176,18 +177,20 @@ private:
       if (!child.status && waitpid(child.pid, &status, WNOHANG) == child.pid) {
         read_from(child);
         child.status = status;
-        ::close(child.pipe);
-        child.pipe = -1;
       }
     }
   }
 
   static void read_from(Child& child) {
-    if (child.pipe < 0) return;
     std::array<char, 65536> buffer{};
-    for (;;) {
+    while (child.pipe >= 0) {
       const ssize_t n = ::read(child.pipe, buffer.data(), buffer.size());
-      if (n <= 0) return;
+      if (n < 0) return;
+      if (n == 0) {
+        ::close(child.pipe);
+        child.pipe = -1;  // poll() passes over it
+        return;
+      }
       child.said.append(buffer.data(), static_cast<std::size_t>(n));
     }
   }
@@ -196,14 +199,17 @@ private:
   [[nodiscard]] const Child* first_failure() {
     const auto any = std::find_if(children_.begin(), children_.end(), [](const Child& c) { return c.failed(); });
     if (any == children_.end()) return nullptr;
-    for (int i = 0; i < 5 && running() > 0; ++i) look(100);  // its consequences
+    // Its consequences, or its cause: an agent that found the others gone may be the first to say so.
+    constexpr double kPatience = 3.0;
+    for (const double until = now_s() + kPatience; now_s() < until && running() > 0 && weight(*any) < kDied;) look(20);
     const Child* best = nullptr;
     for (const Child& child : children_)
       if (child.failed() && (best == nullptr || weight(child) > weight(*best))) best = &child;
     return best;
   }
+  static constexpr int kDied = 4;
   static int weight(const Child& child) {
-    if (child.said.empty()) return 4;
+    if (child.said.empty()) return kDied;
     switch (static_cast<Verdict>(child.said[0])) {
       case Verdict::Wrong:
       case Verdict::Internal:
@@ -237,9 +243,9 @@ private:
       int status = 0;
       waitpid(child.pid, &status, 0);
       child.status = status;
-      ::close(child.pipe);
-      child.pipe = -1;
     }
+    for (Child& child : children_)
+      if (child.pipe >= 0) ::close(std::exchange(child.pipe, -1));
   }
 
   const Plan& plan_;

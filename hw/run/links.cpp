@@ -38,6 +38,11 @@ public:
   }
   [[nodiscard]] std::size_t queued() const { return queued_; }
   virtual void cancel() = 0;
+  /// Whether gRPC has let go of it, after waiting for that at most so many seconds.
+  bool wait_until_done(double timeout) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::duration<double>(timeout), [this] { return done_; });
+  }
 
 protected:
   void written(bool ok) {
@@ -57,9 +62,13 @@ protected:
     const std::lock_guard lock(mutex_);
     ended_ = true;
   }
+  /// The last thing that gRPC says.
   void end(const std::string& why) {
     stop_writing();
     if (on_end_) on_end_(why);
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+    changed_.notify_all();
   }
   virtual void start_write(const grpc::ByteBuffer* frame) = 0;
   virtual void start_read(grpc::ByteBuffer* frame) = 0;
@@ -67,6 +76,9 @@ protected:
   grpc::ByteBuffer incoming_;
   OnFrame on_frame_;
   OnEnd on_end_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool done_ = false;
 
 private:
   void deliver(const std::vector<grpc::Slice>& slices) {
@@ -83,7 +95,6 @@ private:
     if (filled == kFrameHeaderBytes) on_frame_(decode(header), rest);
   }
 
-  std::mutex mutex_;
   std::deque<std::pair<grpc::ByteBuffer, std::size_t>> queue_;
   std::atomic<std::size_t> queued_{0};
   bool ended_ = false;
@@ -114,22 +125,16 @@ public:
     StartCall();
   }
   void OnReadInitialMetadataDone(bool ok) override {
-    const std::lock_guard lock(done_mutex_);
+    const std::lock_guard lock(mutex_);
     accepted_ = ok;
-    done_changed_.notify_all();
+    changed_.notify_all();
   }
   bool wait_until_accepted(double timeout) {
-    std::unique_lock lock(done_mutex_);
-    return done_changed_.wait_for(lock, std::chrono::duration<double>(timeout), [this] {
-      return accepted_ || done_;
-    }) && accepted_;
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::duration<double>(timeout), [this] { return accepted_ || done_; }) &&
+           accepted_;
   }
-  void OnDone(const grpc::Status& status) override {
-    end(status.error_message());
-    const std::lock_guard lock(done_mutex_);
-    done_ = true;
-    done_changed_.notify_all();
-  }
+  void OnDone(const grpc::Status& status) override { end(status.error_message()); }
   void OnReadDone(bool ok) override {
     read(ok);
     if (!ok) release();
@@ -137,8 +142,6 @@ public:
   void cancel() override {
     context_.TryCancel();
     release();
-    std::unique_lock lock(done_mutex_);
-    done_changed_.wait_for(lock, std::chrono::seconds(2), [this] { return done_; });
   }
 
 private:
@@ -149,10 +152,7 @@ private:
 
   grpc::ClientContext context_;
   std::atomic<bool> released_{false};
-  std::mutex done_mutex_;
-  std::condition_variable done_changed_;
   bool accepted_ = false;
-  bool done_ = false;
 };
 
 class AcceptedStream : public StreamOf<grpc::ServerGenericBidiReactor> {
@@ -284,16 +284,19 @@ public:
 
   void close() {
     if (closing_.exchange(true)) return;
-    std::vector<Stream*> all;
+    std::vector<std::unique_ptr<Stream>> all;
     {
       const std::lock_guard lock(mutex_);
       for (auto& [peer, streams] : peers_)
         for (auto& stream : streams)
-          if (stream != nullptr) all.push_back(stream.get());
+          if (stream != nullptr) all.push_back(std::move(stream));
+      peers_.clear();
     }
-    for (Stream* stream : all) stream->cancel();
-    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
-    server_->Wait();
+    for (const auto& stream : all) stream->cancel();
+    server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(200));
+    constexpr double kPatience = 2.0;
+    for (auto& stream : all)
+      if (!stream->wait_until_done(kPatience)) (void)stream.release();  // gRPC may still call it: never freed
   }
   [[nodiscard]] int port() const { return port_; }
 

@@ -47,6 +47,7 @@ void list_settings(const std::string& cluster) {
                "iterations=N          most iterations to simulate\n"
                "placement=G,G,...     GPUs per node\n"
                "straggler=FACTOR      one node computes so many times slower\n"
+               "variable_scale=FACTOR bytes of the variables times that, layer times as they are\n"
                "seed=N                for strategies that draw at random\n"
                "strategy.OPTION=VALUE options of the strategy ('simsync list builders')\n";
   std::cout << "and, for cluster '" << c.name << "':\n";

@@ -12,6 +12,7 @@
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "hw/run/launch.hpp"
+#include "hw/run/measured_row.hpp"
 #include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
 #include "sim/engine/timeline.hpp"
@@ -39,60 +40,6 @@ struct MeasureOptions {
   RunOptions run;
 };
 
-const std::vector<std::string>& measured_header() {
-  static const std::vector<std::string> kHeader{"model",
-                                                "cluster",
-                                                "strategy",
-                                                "mode",
-                                                "workers",
-                                                "batch_per_worker",
-                                                "step_time_s",
-                                                "throughput_samples_per_s",
-                                                "compute_s",
-                                                "exposed_comm_s",
-                                                "scaling_efficiency",
-                                                "step_time_p10_s",
-                                                "step_time_p90_s",
-                                                "backend",
-                                                "checked",
-                                                "settings",
-                                                "step_times_s"};
-  return kHeader;
-}
-
-double slowdown_of(const Problem& problem, int rank) {
-  const Place place = problem.plan.ranks[static_cast<std::size_t>(rank)];
-  return problem.cluster.group_of(place.node).compute_slowdown;
-}
-
-std::vector<std::string> measured_cells(const PredictRequest& request, const Problem& problem,
-                                        const Measurement& measured) {
-  double slowest = 0.0;
-  for (int rank = 0; rank < problem.plan.rank_count(); ++rank) slowest = std::max(slowest, slowdown_of(problem, rank));
-  const double step = measured.median().value();
-  const double compute = slowest * problem.profile.step().value();
-  const double samples = static_cast<double>(problem.profile.batch) * request.workers;
-  std::string all;
-  for (const Seconds s : measured.steps) all += (all.empty() ? "" : ";") + format_number(s.value());
-  return {problem.model.name(),
-          problem.cluster.name,
-          request.strategy,
-          "sync",
-          std::to_string(request.workers),
-          std::to_string(problem.profile.batch),
-          format_number(step),
-          format_number(samples / step),
-          format_number(compute),
-          format_number(std::max(0.0, step - compute)),
-          format_number(problem.profile.step().value() / step),
-          format_number(measured.quantile(0.1).value()),
-          format_number(measured.quantile(0.9).value()),
-          "gloo+grpc",
-          std::to_string(measured.checked),
-          settings_text(request.settings),
-          all};
-}
-
 Measurement run_on(const Testbed& testbed, const Problem& problem, const MeasureOptions& options) {
   LaunchOptions launch_options;
   launch_options.run = options.run;
@@ -100,7 +47,7 @@ Measurement run_on(const Testbed& testbed, const Problem& problem, const Measure
   launch_options.address = [&](int node) { return testbed.address(node); };
   launch_options.enter = [&](int node) { testbed.enter(node); };
   for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
-    launch_options.slowdown.push_back(slowdown_of(problem, rank));
+    launch_options.slowdown.push_back(device_slowdown(problem, rank));
   return launch(problem.plan, launch_options);
 }
 
@@ -163,6 +110,17 @@ void print_summary(const PredictRequest& request, const Problem& problem, const 
             << std::flush;
 }
 
+/// What is misspelt is told before the first run. @throws InputError
+void check_names(const std::vector<PredictRequest>& requests, Inputs& inputs) {
+  for (const PredictRequest& request : requests) {
+    try {
+      (void)prepare(request, inputs);
+    } catch (const PlanError&) {
+      // told when its turn comes
+    }
+  }
+}
+
 void run_measure(MeasureOptions options) {
   options.run.optimizer = optimizer_of(options.optimizer);
   if (options.resume && (options.csv.empty() || options.csv == "-"))
@@ -170,10 +128,12 @@ void run_measure(MeasureOptions options) {
   auto requests = requests_of(options);
   if (!options.timeline.empty() && requests.size() != 1)
     throw InputError("--timeline is for one model, strategy and number of workers");
+  Inputs inputs;
+  for (const auto& model : options.models) (void)inputs.model(model);
   const Testbed testbed(
       {.hosts = options.hosts, .rates = parse_rates(options.rates), .server_hosts = options.server_hosts});
-  Inputs inputs;
   inputs.put(kTestbed, testbed.cluster());
+  check_names(requests, inputs);
   if (!options.cluster_out.empty()) write_file(options.cluster_out, to_yaml(testbed.cluster()));
   std::unique_ptr<RowFile> file;
   if (!options.csv.empty()) {

@@ -9,6 +9,9 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#ifdef SIMSYNC_HAS_RUN
+#include "hw/run/measured_row.hpp"
+#endif
 #include "models/profile_writer.hpp"
 #include "sim/engine/predict.hpp"
 #include "tests/support/catch.hpp"
@@ -86,6 +89,9 @@ TEST_CASE("every column of the program is on the columns page, in its order", "[
   const auto documented = documented_columns();
   CHECK(documented.at("predict, sweep") == row_header());
   CHECK(documented.at("profile") == profile_header());
+#ifdef SIMSYNC_HAS_RUN
+  CHECK(documented.at("measure") == measured_header());
+#endif
   CHECK(documented.at("validate, cases") == CsvTable::parse(comparison_header() + "\n", "cases").header());
   CHECK(documented.at("validate, summary") == CsvTable::parse(summary_header() + "\n", "summary").header());
 }

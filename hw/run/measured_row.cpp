@@ -1,0 +1,67 @@
+#include "hw/run/measured_row.hpp"
+
+#include <algorithm>
+
+#include "base/parse_units.hpp"
+
+namespace simsync {
+
+const std::vector<std::string>& measured_header() {
+  static const std::vector<std::string> kHeader{"model",
+                                                "cluster",
+                                                "strategy",
+                                                "mode",
+                                                "workers",
+                                                "batch_per_worker",
+                                                "step_time_s",
+                                                "throughput_samples_per_s",
+                                                "compute_s",
+                                                "exposed_comm_s",
+                                                "scaling_efficiency",
+                                                "step_time_p10_s",
+                                                "step_time_p90_s",
+                                                "backend",
+                                                "checked",
+                                                "settings",
+                                                "step_times_s"};
+  return kHeader;
+}
+
+double device_slowdown(const Problem& problem, int rank) {
+  const Place place = problem.plan.ranks[static_cast<std::size_t>(rank)];
+  return problem.cluster.group_of(place.node).compute_slowdown;
+}
+
+std::vector<std::string> measured_cells(const PredictRequest& request, const Problem& problem,
+                                        const Measurement& measured) {
+  double slowest = 0.0;
+  for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
+    slowest = std::max(slowest, device_slowdown(problem, rank));
+  const double step = measured.median().value();
+  const double compute = slowest * problem.profile.step().value();
+  const double samples = static_cast<double>(problem.profile.batch) * request.workers;
+  std::string all;
+  for (const Seconds s : measured.steps) {
+    if (!all.empty()) all += ';';
+    all += format_number(s.value());
+  }
+  return {problem.model.name(),
+          problem.cluster.name,
+          request.strategy,
+          "sync",
+          std::to_string(request.workers),
+          std::to_string(problem.profile.batch),
+          format_number(step),
+          format_number(samples / step),
+          format_number(compute),
+          format_number(std::max(0.0, step - compute)),
+          format_number(problem.profile.step().value() / step),
+          format_number(measured.quantile(0.1).value()),
+          format_number(measured.quantile(0.9).value()),
+          "gloo+grpc",
+          std::to_string(measured.checked),
+          settings_text(request.settings),
+          all};
+}
+
+}  // namespace simsync

@@ -91,9 +91,9 @@ void connect_host(const std::string& testbed, int host) {
              fmt::format("address add {}/24 dev {}", host_address(host), kNic)});
 }
 
-std::string bucket(const std::string& device, const LinkShape& link) {
-  return fmt::format("qdisc add dev {} root tbf rate {}bps burst {} limit {}", device,
-                     static_cast<std::int64_t>(link.rate.value()), link.burst.count, link.queue.count);
+std::string buckets(const std::string& device, const LinkShape& link) {
+  return fmt::format("qdisc add dev {} root tbf rate {:.0f}bps burst {} peakrate {:.0f}bps mtu {} limit {}", device,
+                     link.rate.value(), link.burst.count, link.peak.value(), link.peak_burst.count, link.queue.count);
 }
 
 }  // namespace
@@ -117,8 +117,8 @@ void build(const std::string& testbed, const std::vector<LinkShape>& links) {
   for (std::size_t k = 0; k < links.size(); ++k) {
     const int host = static_cast<int>(k);
     connect_host(testbed, host);
-    run_batch("tc", host_name(testbed, host), {bucket(kNic, links[k])});
-    ports.push_back(bucket(fmt::format("host{}", host), links[k]));
+    run_batch("tc", host_name(testbed, host), {buckets(kNic, links[k])});
+    ports.push_back(buckets(fmt::format("host{}", host), links[k]));
   }
   run_batch("tc", switch_name(testbed), ports);
 }

@@ -72,7 +72,8 @@ std::string description(const std::vector<LinkShape>& links) {
       fmt::format("Emulated: {} network namespaces on one machine with {} processors, Linux {}, TCP reno, MTU {}",
                   links.size(), ::sysconf(_SC_NPROCESSORS_ONLN), system.release, kMtu);
   for (const auto& [rate, link] : rates)
-    out += fmt::format("; tbf {}, burst {} B, queue {} B", rate_text(rate), link->burst.count, link->queue.count);
+    out += fmt::format("; tbf {}, burst {} B at {} after {} B at once, queue {} B", rate_text(rate), link->burst.count,
+                       rate_text(link->peak), link->peak_burst.count, link->queue.count);
   return out;
 }
 

@@ -8,9 +8,11 @@ namespace {
 
 constexpr int kEthernetHeader = 14;  // tbf counts neither preamble nor checksum
 constexpr int kIpTcpHeaders = 20 + 20 + 12;
+constexpr double kPeakOverRate = 1.25;
 constexpr Seconds kBurstTime{500e-6};
+constexpr Seconds kPeakBurstTime{125e-6};
 constexpr Seconds kQueueTime{10e-3};
-constexpr std::int64_t kLeastBurst = 4 * (kMtu + kEthernetHeader);
+constexpr std::int64_t kLeastPeakBurst = 5 * (kMtu + kEthernetHeader);
 constexpr std::int64_t kLeastQueue = 64 * (kMtu + kEthernetHeader);
 constexpr std::int64_t kMostSegment = 65536;
 
@@ -23,9 +25,12 @@ Bytes within(BytesPerSecond rate, Seconds time) {
 LinkShape shape_of(BytesPerSecond rate) {
   LinkShape shape;
   shape.rate = BytesPerSecond{std::round(rate.value())};
-  shape.burst = std::max(within(rate, kBurstTime), Bytes{kLeastBurst});
+  shape.peak = BytesPerSecond{std::round(kPeakOverRate * rate.value())};
+  shape.peak_burst = std::max(within(rate, kPeakBurstTime), Bytes{kLeastPeakBurst});
+  shape.burst = std::max(within(rate, kBurstTime), Bytes{2 * shape.peak_burst.count});
   shape.queue = std::max(within(rate, kQueueTime), Bytes{kLeastQueue});
-  shape.segment = std::min(Bytes{shape.burst.count / 2}, Bytes{kMostSegment});
+  // tbf counts the headers of every frame, which are not part of a packet yet: 66 bytes for each 1448.
+  shape.segment = std::min(Bytes{shape.peak_burst.count * 15 / 16}, Bytes{kMostSegment});
   return shape;
 }
 

@@ -10,9 +10,11 @@ inline constexpr int kMtu = 1500;
 /// One direction of a link. The reasons for the numbers stand in hw/README.md.
 struct LinkShape {
   BytesPerSecond rate;  ///< whole bytes per second, Ethernet headers included
-  Bytes burst;          ///< passes at once after a pause; the bucket of tbf
+  BytesPerSecond peak;  ///< never exceeded for longer than `peak_burst` lasts
+  Bytes burst;          ///< may be sent faster than `rate`, after a pause; the first bucket of tbf
+  Bytes peak_burst;     ///< passes at once; the second bucket of tbf
   Bytes queue;          ///< waits at most in front of the bucket; what comes beyond is dropped
-  Bytes segment;        ///< largest packet that TCP hands down before it is cut into frames: half of `burst`
+  Bytes segment;        ///< largest packet that TCP hands down before it is cut into frames: fits `peak_burst`
 };
 
 LinkShape shape_of(BytesPerSecond rate);

@@ -70,7 +70,7 @@ TEST_CASE("a link passes what its rate allows, between two hosts that of the slo
   const BytesPerSecond fast = transfer(testbed, 0, 1, Bytes{12'000'000});    // 0.25 s
   const BytesPerSecond slow = transfer(testbed, 2, 3, Bytes{6'000'000});     // 0.5 s
   const BytesPerSecond to_slow = transfer(testbed, 0, 2, Bytes{6'000'000});  // at the far end of the path
-  // The bucket of 500 us is the only thing that comes for free: 0.2 % and less of these transfers.
+  // The burst of 500 us is the only thing that comes for free: 0.2 % and less of these transfers.
   CHECK(fast.value() < 1.01 * mbps(400).value());
   CHECK(slow.value() < 1.01 * mbps(100).value());
   CHECK(to_slow.value() < 1.01 * mbps(100).value());

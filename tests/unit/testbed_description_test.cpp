@@ -29,17 +29,23 @@ std::string refusal(const TestbedRequest& request) {
 
 }  // namespace
 
-TEST_CASE("a link's bucket and queue follow its rate and never fall below a few frames") {
-  // 125 MB/s x 500 us = 62500 B; x 10 ms = 1.25 MB. TCP hands down half a bucket at most.
+TEST_CASE("a link's buckets and queue follow its rate and never fall below a few frames") {
+  // 125 MB/s x 500 us = 62500 B at up to 1.25 times the rate; x 125 us = 15625 B at once; x 10 ms = 1.25 MB.
+  // A packet may be 15/16 of what passes at once.
   const testbed::LinkShape fast = testbed::shape_of(kGigabit);
+  CHECK(fast.peak == BytesPerSecond{156.25e6});
   CHECK(fast.burst == Bytes{62'500});
-  CHECK(fast.segment == Bytes{31'250});
+  CHECK(fast.peak_burst == Bytes{15'625});
+  CHECK(fast.segment == Bytes{14'648});
   CHECK(fast.queue == Bytes{1'250'000});
-  // 1.25 MB/s x 500 us = 625 B is less than a frame: 4 frames of 1514 B; 64 of them as queue.
+  // 1.25 MB/s x 125 us = 156 B is less than a frame: 5 frames of 1514 B at once, twice that as burst, 64 as queue.
   const testbed::LinkShape slow = testbed::shape_of(BytesPerSecond{1.25e6});
-  CHECK(slow.burst == Bytes{6'056});
-  CHECK(slow.segment == Bytes{3'028});
+  CHECK(slow.peak_burst == Bytes{7'570});
+  CHECK(slow.burst == Bytes{15'140});
+  CHECK(slow.segment == Bytes{7'096});
   CHECK(slow.queue == Bytes{96'896});
+  // 12.5 GB/s: the kernel's own limit of 64 KiB holds.
+  CHECK(testbed::shape_of(BytesPerSecond{12.5e9}).segment == Bytes{65'536});
 }
 
 TEST_CASE("of a full frame of 1514 bytes 1448 are payload") {
@@ -58,8 +64,10 @@ TEST_CASE("a testbed describes itself as a cluster that reads back equal") {
   CHECK(cluster.groups[0].nic_slowdown == 1.0);
   CHECK(cluster.groups[1].nic_slowdown == 4.0);
   CHECK(cluster.links.at("ethernet").bandwidth == kGigabit);
-  CHECK_THAT(cluster.description, ContainsSubstring("tbf 1000 Mbit/s, burst 62500 B"));
-  CHECK_THAT(cluster.description, ContainsSubstring("tbf 250 Mbit/s, burst 15625 B"));
+  CHECK_THAT(cluster.description,
+             ContainsSubstring("tbf 1000 Mbit/s, burst 62500 B at 1250 Mbit/s after 15625 B at once, queue"));
+  CHECK_THAT(cluster.description,
+             ContainsSubstring("tbf 250 Mbit/s, burst 15625 B at 312.5 Mbit/s after 7570 B at once, queue"));
   const Cluster again = parse_cluster(to_yaml(cluster), "testbed.yaml");
   CHECK(again == cluster);
 }

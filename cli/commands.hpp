@@ -14,6 +14,7 @@ struct Outcome {
 void setup_predict(CLI::App& app, Outcome& outcome);
 void setup_sweep(CLI::App& app, Outcome& outcome);
 void setup_validate(CLI::App& app, Outcome& outcome);
+void setup_calibrate(CLI::App& app, Outcome& outcome);
 void setup_list(CLI::App& app, Outcome& outcome);
 
 }  // namespace simsync

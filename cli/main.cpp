@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
   simsync::setup_predict(app, outcome);
   simsync::setup_sweep(app, outcome);
   simsync::setup_validate(app, outcome);
+  simsync::setup_calibrate(app, outcome);
   simsync::setup_list(app, outcome);
   try {
     if (const std::string wrong = simsync::unknown_word(app, argc, argv); !wrong.empty())

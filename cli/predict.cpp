@@ -88,6 +88,9 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 1'000'000));
   command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")
       ->check(whole_number(1, 100'000'000));
+  command
+      ->add_option("--calibration", options->request.calibration, "Fitted numbers of the cluster: a file of calibrate")
+      ->check(file_name());
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
   command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")

@@ -11,6 +11,7 @@ using ResidualFunction = std::function<std::vector<double>(const std::vector<dou
 struct FitOptions {
   double robust_scale = 0.1;        ///< residuals beyond this count linearly (Huber)
   double measurement_error = 0.02;  ///< spread of a residual, for the question whether a parameter is identified
+  std::size_t plain_tail = 0;       ///< so many residuals at the end (a prior's) are squared as they are
 };
 
 struct FitResult {
@@ -19,11 +20,21 @@ struct FitResult {
   /// How far each share moves (one standard deviation, the others free) when the residuals move by
   /// `measurement_error`; infinite when nothing depends on it.
   std::vector<double> spread;
+  /// Inverse of J^T W J at the solution, W the weights of the robust loss: the covariance of the shares for residuals
+  /// of unit variance.
+  std::vector<std::vector<double>> covariance;
+  /// Direction of the shares that the residuals determine worst (unit length), and its standard deviation for residuals
+  /// of unit variance.
+  std::vector<double> weakest;
+  double weakest_deviation = 0.0;
   int evaluations = 0;
 };
 
-/// Best of a coarse grid, improved by Ceres with numeric derivatives. `parameters` is 1 to 3.
-/// Deterministic. Cost: some 30 to 200 evaluations of `residuals`.
+inline constexpr std::size_t kMostFitted = 16;
+
+/// Best of a coarse grid (1 to 3 parameters) or of the four best of 100 points that fill the space evenly (more),
+/// improved by Ceres with numeric derivatives. Deterministic. Cost: some 30 to 200 evaluations of `residuals` for 1 to
+/// 3 parameters, up to 200 for each of more.
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options = {});
 
 }  // namespace simsync

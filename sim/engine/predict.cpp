@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
 #include "models/reader.hpp"
+#include "platforms/calibration.hpp"
 #include "platforms/reader.hpp"
 #include "sim/plan/compile.hpp"
 #include "strategies/reader.hpp"
@@ -234,6 +235,7 @@ Problem prepare(const PredictRequest& request) {
     throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
   Model model = find_model(request.model);
   Cluster preset = find_cluster(request.cluster);
+  if (!request.calibration.empty()) apply(preset, load_calibration(request.calibration));
   const Settings settings = read_settings(request, preset);
   Cluster cluster = make_cluster(request, std::move(preset), settings, request.workers);
   const std::int64_t batch = request.batch.value_or(model.default_batch());

@@ -25,6 +25,8 @@ struct PredictRequest {
   /// `iterations`, `placement` (GPUs per node: `2,3,4,4`), `straggler` (one node computes so many times slower),
   /// `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
   std::vector<std::pair<std::string, std::string>> settings;
+  /// Path of a calibration that is laid over the cluster before the settings; empty: none.
+  std::string calibration;
 };
 
 /// One answer: a row of `predict` and `sweep`.

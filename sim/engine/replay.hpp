@@ -203,7 +203,7 @@ private:
   std::map<std::pair<std::vector<int>, double>, int> paths_;  ///< by links and cap
   std::vector<FlowPath> flow_paths_;                          ///< by path
   std::map<std::pair<int, int>, Connection> connections_;     ///< by (from node, to node)
-  std::map<std::tuple<CollectivePrimitive, CollectiveAlgorithm, int, int>, std::unique_ptr<RoutedSchedule>> schedules_;
+  std::map<ScheduleKey, std::unique_ptr<RoutedSchedule>> schedules_;
   std::vector<std::unique_ptr<ActiveCollective>> active_;
   std::vector<int> free_active_;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/error.hpp"
 #include "sim/plan/collective_maker.hpp"
@@ -239,32 +240,44 @@ Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algor
   const double g = static_cast<double>(n) / nodes;
   const double slowest =
       nodes > 1 ? std::min(rates.rate_inter.value(), rates.rate_intra.value()) : rates.rate_intra.value();
-  const double alpha_intra = n > nodes ? rates.alpha_intra.value() : 0.0;
-  const double alpha_inter = nodes > 1 ? rates.alpha_inter.value() : 0.0;
+  /// Fixed cost of a message that takes so long on the wire.
+  const auto fixed = [&](Seconds alpha, double message) {
+    return rates.overlap ? std::max(0.0, alpha.value() - message) : alpha.value();
+  };
+  const auto alpha_intra = [&](double message) { return n > nodes ? fixed(rates.alpha_intra, message) : 0.0; };
+  const auto alpha_inter = [&](double message) { return nodes > 1 ? fixed(rates.alpha_inter, message) : 0.0; };
   if (algorithm == CollectiveAlgorithm::DoubleBinaryTree && primitive == CollectivePrimitive::AllReduce) {
     // The first message goes up and down; the others follow it at the pace of the busiest link: 4 messages of S / 2.
     const detail::TreePath path = detail::longest_path(nodes);
     const double message = bytes / 2.0 / pipeline_chunks(algorithm, group, bytes) / slowest;
-    const double latency = 2.0 * ((g - 1.0) * alpha_intra + path.depth * alpha_inter);
+    const double latency = 2.0 * ((g - 1.0) * alpha_intra(message) + path.depth * alpha_inter(message));
     const double first = (2.0 * (g - 1.0) + path.first_message) * message;
     return Seconds{latency + std::max(0.0, first - 4.0 * message) + 2.0 * bytes / slowest};
   }
   const auto [share, rounds] = ring_amount(primitive, n);
   const double inter_share = nodes > 1 ? static_cast<double>(nodes) / n : 0.0;
-  const double alpha = (1.0 - inter_share) * alpha_intra + inter_share * alpha_inter;
+  const double message = share * bytes / rounds / slowest;
+  const double alpha = (1.0 - inter_share) * alpha_intra(message) + inter_share * alpha_inter(message);
   return Seconds{rounds * alpha + share * bytes / slowest};
 }
 
-CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
-                                     const LinkRates& rates) {
-  if (asked != CollectiveAlgorithm::Auto) return asked;
-  if (group.nodes() < 2) return CollectiveAlgorithm::Ring;
-  const auto time = [&](CollectiveAlgorithm a) {
-    return collective_time(CollectivePrimitive::AllReduce, a, group, bytes, rates);
-  };
-  return time(CollectiveAlgorithm::DoubleBinaryTree) < time(CollectiveAlgorithm::Ring)
-             ? CollectiveAlgorithm::DoubleBinaryTree
-             : CollectiveAlgorithm::Ring;
+CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupShape& group, double bytes,
+                        const std::vector<ProtocolRates>& protocols) {
+  std::vector<CollectiveAlgorithm> algorithms{asked};
+  if (asked == CollectiveAlgorithm::Auto) {
+    algorithms = {CollectiveAlgorithm::Ring};
+    if (group.nodes() > 1 && primitive == CollectivePrimitive::AllReduce)
+      algorithms.push_back(CollectiveAlgorithm::DoubleBinaryTree);
+  }
+  std::optional<CollectiveChoice> best;
+  for (const auto algorithm : algorithms) {
+    for (const auto& [protocol, rates] : protocols) {
+      const Seconds time = collective_time(primitive, algorithm, group, bytes, rates);
+      if (!best || time < best->time) best = CollectiveChoice{algorithm, protocol, time};
+    }
+  }
+  SIMSYNC_ASSERT(best.has_value());
+  return *best;
 }
 
 }  // namespace simsync

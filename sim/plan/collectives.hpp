@@ -14,6 +14,7 @@
 // Ring reduce-scatter and all-gather are half a ring all-reduce. All-gather here means that every rank
 // contributes S bytes and receives the other P-1 contributions (sufficient factors).
 #pragma once
+#include <string>
 #include <vector>
 
 #include "strategies/strategy.hpp"
@@ -80,12 +81,27 @@ struct LinkRates {
   BytesPerSecond rate_intra{1e12};
   Seconds alpha_inter;
   BytesPerSecond rate_inter{1e12};
+  bool overlap = false;  ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
 };
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                         double bytes, const LinkRates& rates);
 
-/// Auto resolved as NCCL's tuner does: the faster of ring and double binary tree; ring inside one node.
-CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
-                                     const LinkRates& rates);
+/// Rates of one protocol; the name is empty where the cluster tells none apart.
+struct ProtocolRates {
+  std::string protocol;
+  LinkRates rates;
+};
+
+/// How a collective of a certain size runs.
+struct CollectiveChoice {
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  std::string protocol;
+  Seconds time;  ///< by collective_time
+};
+
+/// The fastest protocol, and Auto resolved as NCCL's tuner does: the faster of ring and double binary tree; ring inside
+/// one node and for whatever is no all-reduce. The first of equals. `protocols` is not empty.
+CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupShape& group, double bytes,
+                        const std::vector<ProtocolRates>& protocols);
 
 }  // namespace simsync

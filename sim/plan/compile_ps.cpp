@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "sim/plan/compile.hpp"
 #include "sim/plan/plan_writer.hpp"
 #include "strategies/random.hpp"
 
@@ -116,7 +117,7 @@ private:
     op.algorithm = CollectiveAlgorithm::Ring;
     op.bytes = bytes;
     op.queue = w_.inside_node;
-    op.duration = w_.cluster.collective.launch;
+    op.duration = collective_setup(w_.cluster.collective, bytes);
     op.priority = how_.priority;
     op.after = {{after, 0}};
     op.reason = {Phase::Aggregate, layer(), text};

@@ -57,7 +57,7 @@ private:
 /// Points of the unit cube: a grid for few parameters, a Halton sequence for more.
 std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
   constexpr std::size_t kMostOfGrid = 3;
-  constexpr std::size_t kPoints = 100;
+  constexpr std::size_t kPoints = 200;
   constexpr std::array<std::size_t, 16> kPrimes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
   const std::size_t side = parameters == 1 ? 9 : (parameters == 2 ? 5 : 4);
   std::size_t points = kPoints;
@@ -85,7 +85,7 @@ std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
 std::vector<std::vector<double>> Problem::starts() {
   std::vector<std::pair<double, std::vector<double>>> found;
   for (auto& shares : points_of_cube(parameters_)) found.emplace_back(loss(at(shares)), std::move(shares));
-  const std::size_t kept = parameters_ <= 3 ? 1 : 4;
+  const std::size_t kept = parameters_ <= 3 ? 1 : 5;
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::vector<double>> out;
   for (std::size_t i = 0; i < kept; ++i) out.push_back(std::move(found[i].second));
@@ -119,7 +119,8 @@ std::vector<double> Problem::improved(const std::vector<double>& start) {
   ceres::Solver::Options solver;
   solver.logging_type = ceres::SILENT;
   solver.num_threads = 1;
-  solver.max_num_iterations = 25;
+  solver.max_num_iterations = parameters_ <= 3 ? 25 : 40;
+  if (parameters_ > 3) solver.function_tolerance = 1e-4;
   solver.linear_solver_type = ceres::DENSE_QR;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &problem, &summary);

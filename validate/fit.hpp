@@ -32,9 +32,9 @@ struct FitResult {
 
 inline constexpr std::size_t kMostFitted = 16;
 
-/// Best of a coarse grid (1 to 3 parameters) or of the four best of 100 points that fill the space evenly (more),
+/// Best of a coarse grid (1 to 3 parameters) or of the five best of 200 points that fill the space evenly (more),
 /// improved by Ceres with numeric derivatives. Deterministic. Cost: some 30 to 200 evaluations of `residuals` for 1 to
-/// 3 parameters, up to 200 for each of more.
+/// 3 parameters, some thousands for more.
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options = {});
 
 }  // namespace simsync

@@ -11,6 +11,7 @@
 #include "models/reader.hpp"
 #include "platforms/calibration.hpp"
 #include "platforms/reader.hpp"
+#include "sim/engine/interval.hpp"
 #include "sim/plan/compile.hpp"
 #include "strategies/reader.hpp"
 
@@ -274,8 +275,9 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   const Seconds exposed = prediction.step - prediction.compute;
   row.exposed_comm = exposed > 1e-9 * prediction.step ? exposed : Seconds{0.0};
   row.scaling_efficiency = problem.profile.step() / prediction.step;
-  row.step_low = prediction.step;
-  row.step_high = prediction.step;
+  const StepInterval interval = step_interval(request, problem, prediction);
+  row.step_low = interval.low;
+  row.step_high = interval.high;
   row.fidelity = prediction.fidelity;
   row.profile = name_of(problem.profile.source);
   row.provenance = problem.profile.provenance;

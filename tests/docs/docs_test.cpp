@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "sim/engine/predict.hpp"
 #include "tests/support/catch.hpp"
+#include "validate/calibrate/report.hpp"
 #include "validate/comparison.hpp"
 
 using namespace simsync;
@@ -84,6 +85,7 @@ private:
 TEST_CASE("every column of the program is on the columns page, in its order", "[docs]") {
   const auto documented = documented_columns();
   CHECK(documented.at("predict, sweep") == row_header());
+  CHECK(documented.at("calibrate") == calibration_header());
   CHECK(documented.at("validate, cases") == CsvTable::parse(comparison_header() + "\n", "cases").header());
   CHECK(documented.at("validate, summary") == CsvTable::parse(summary_header() + "\n", "summary").header());
 }

@@ -21,6 +21,14 @@ constexpr double kNoEffect = 1e-3;
 constexpr double kLeastError = 0.002;
 constexpr double kNamedShare = 0.3;
 
+/// Sum of squares under Huber's cut: twice the robust loss.
+double loss_of(const std::vector<double>& residuals) {
+  constexpr double kCut = 0.1;
+  double sum = 0.0;
+  for (const double r : residuals) sum += std::abs(r) <= kCut ? r * r : kCut * (2.0 * std::abs(r) - kCut);
+  return sum;
+}
+
 /// One description fitted to the probes.
 class ModelFit {
 public:
@@ -48,6 +56,7 @@ private:
   void add_prior(const std::vector<double>& shares, std::vector<double>& out) const;
   void prepare_prior();
   bool drop_without_effect();
+  [[nodiscard]] bool is_nothing(std::size_t p) const;
   [[nodiscard]] double error() const;
   [[nodiscard]] double deviation(std::size_t p) const {
     return error() * width(p) * std::sqrt(std::max(0.0, fit_.covariance[p][p]));
@@ -126,28 +135,37 @@ void ModelFit::add_prior(const std::vector<double>& shares, std::vector<double>&
   for (const double value : scaled) out.push_back(value);
 }
 
-/// Standard deviation of a row, from the residuals under the robust loss' cut.
+/// Standard deviation of a row.
 double ModelFit::error() const {
   const auto values = residuals(fit_.shares);
-  double sum = 0.0;
-  constexpr double kCut = 0.1;
-  for (const double r : values) sum += std::min(r * r, kCut * std::abs(r));
   const auto freedom = static_cast<double>(values.size()) - static_cast<double>(model_.unknowns.size());
-  return std::max(kLeastError, std::sqrt(sum / std::max(1.0, freedom)));
+  return std::max(kLeastError, std::sqrt(loss_of(values) / std::max(1.0, freedom)));
 }
 
 bool ModelFit::drop_without_effect() {
   for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
     const Unknown& unknown = model_.unknowns[p];
-    const double effect = 1.0 / (width(p) * std::sqrt(std::max(1e-12, fit_.covariance[p][p])));
-    if (unknown.demanded || effect > kNoEffect * 10.0) continue;
-    notes_.push_back(fmt::format("'{}' has no effect on these rows and was left out", unknown.key));
+    if (unknown.demanded || deviation(p) <= kMostDeviation) continue;
     const bool time = unknown.dimension == Dimension::Time;
+    const double effect = 1.0 / (width(p) * std::sqrt(std::max(1e-12, fit_.covariance[p][p])));
+    if (effect > kNoEffect && !(time && is_nothing(p))) continue;
+    notes_.push_back(time ? fmt::format("'{}' cannot be told from 0 and is taken as 0", unknown.key)
+                          : fmt::format("nothing depends on '{}', which was left as it is", unknown.key));
     if (time) model_.assumed.emplace_back(unknown.key, "0");
     model_.unknowns.erase(model_.unknowns.begin() + static_cast<std::ptrdiff_t>(p));
     return true;
   }
   return false;
+}
+
+/// Without this time the others, as they are, describe the rows about as well.
+bool ModelFit::is_nothing(std::size_t p) const {
+  const auto with = residuals(fit_.shares);
+  auto shares = fit_.shares;
+  shares[p] = 0.0;  // the least that its range has
+  const auto without = residuals(shares);
+  constexpr double kWorse = 1.05;
+  return loss_of(without) <= kWorse * loss_of(with);
 }
 
 void ModelFit::run() {
@@ -161,15 +179,10 @@ void ModelFit::run() {
                       {.plain_tail = known_.size()});
     if (!drop_without_effect() || model_.unknowns.empty()) break;
   }
-  double sum = 0.0;
-  constexpr double kCut = 0.1;
   auto values = residuals(fit_.shares);
   values.resize(probes_.size());
-  for (const double r : values)
-    sum +=
-        std::min(r * r, 2.0 * kCut * std::abs(r) - kCut * kCut > 0.0 ? 2.0 * kCut * std::abs(r) - kCut * kCut : r * r);
   const auto n = static_cast<double>(probes_.size());
-  criterion_ = n * std::log(std::max(kLeastError * kLeastError, sum / n)) +
+  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values) / n)) +
                static_cast<double>(model_.unknowns.size()) * std::log(n);
 }
 

@@ -85,10 +85,11 @@ std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
 std::vector<std::vector<double>> Problem::starts() {
   std::vector<std::pair<double, std::vector<double>>> found;
   for (auto& shares : points_of_cube(parameters_)) found.emplace_back(loss(at(shares)), std::move(shares));
-  const std::size_t kept = parameters_ <= 3 ? 1 : 5;
+  const std::size_t kept = parameters_ <= 3 ? 1 : 8;
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::vector<double>> out;
   for (std::size_t i = 0; i < kept; ++i) out.push_back(std::move(found[i].second));
+  out.insert(out.end(), options_.starts.begin(), options_.starts.end());
   return out;
 }
 
@@ -120,7 +121,6 @@ std::vector<double> Problem::improved(const std::vector<double>& start) {
   solver.logging_type = ceres::SILENT;
   solver.num_threads = 1;
   solver.max_num_iterations = parameters_ <= 3 ? 25 : 40;
-  if (parameters_ > 3) solver.function_tolerance = 1e-4;
   solver.linear_solver_type = ceres::DENSE_QR;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &problem, &summary);
@@ -157,11 +157,9 @@ void Problem::describe(const std::vector<double>& shares, FitResult& out) {
   const Eigen::MatrixXd information = jacobian.transpose() * weights.asDiagonal() * jacobian + kDamping * identity;
   const Eigen::MatrixXd unweighted = plain.ldlt().solve(identity);
   const Eigen::MatrixXd covariance = information.ldlt().solve(identity);
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> directions(information);
-  out.weakest_deviation = 1.0 / std::sqrt(std::max(kDamping, directions.eigenvalues()[0]));
   for (Eigen::Index p = 0; p < columns; ++p) {
     out.spread.push_back(options_.measurement_error * std::sqrt(std::max(0.0, unweighted(p, p))));
-    out.weakest.push_back(directions.eigenvectors()(p, 0));
+    out.effect.push_back(std::sqrt(information(p, p)));
     auto& row = out.covariance.emplace_back();
     for (Eigen::Index q = 0; q < columns; ++q) row.push_back(covariance(p, q));
   }

@@ -5,6 +5,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
@@ -36,10 +37,12 @@ public:
            CalibrationModel model)
       : cluster_(cluster), probes_(probes), options_(options), model_(std::move(model)) {}
 
-  void run();
+  /// `before` are values that a simpler description found, by key; what this one finds is added.
+  void run(std::map<std::string, double>& before);
   /// Bayesian information criterion: the smaller, the better described for its number of parameters.
   [[nodiscard]] double criterion() const { return criterion_; }
   [[nodiscard]] CalibrationResult result();
+  [[nodiscard]] bool identified() const;
   void expect_identified() const;
 
 private:
@@ -50,6 +53,7 @@ private:
     const Unknown& unknown = model_.unknowns[p];
     return Scale{.dimension = unknown.dimension, .logarithmic = true}.text(value_at(unknown, share));
   }
+  [[nodiscard]] std::vector<double> start_from(const std::map<std::string, double>& before, double steps) const;
   [[nodiscard]] double width(std::size_t p) const { return std::log(model_.unknowns[p].high / model_.unknowns[p].low); }
   [[nodiscard]] Cluster cluster_at(const std::vector<double>& shares) const;
   [[nodiscard]] std::vector<double> residuals(const std::vector<double>& shares) const;
@@ -147,7 +151,7 @@ bool ModelFit::drop_without_effect() {
     const Unknown& unknown = model_.unknowns[p];
     if (unknown.demanded || deviation(p) <= kMostDeviation) continue;
     const bool time = unknown.dimension == Dimension::Time;
-    const double effect = 1.0 / (width(p) * std::sqrt(std::max(1e-12, fit_.covariance[p][p])));
+    const double effect = fit_.effect[p] / width(p);
     if (effect > kNoEffect && !(time && is_nothing(p))) continue;
     notes_.push_back(time ? fmt::format("'{}' cannot be told from 0 and is taken as 0", unknown.key)
                           : fmt::format("nothing depends on '{}', which was left as it is", unknown.key));
@@ -168,22 +172,54 @@ bool ModelFit::is_nothing(std::size_t p) const {
   return loss_of(without) <= kWorse * loss_of(with);
 }
 
-void ModelFit::run() {
+/// A protocol starts as what was found for all sizes together, with `steps` times its costs per round; one with flags
+/// reaches a smaller share of the rate.
+std::vector<double> ModelFit::start_from(const std::map<std::string, double>& before, double steps) const {
+  constexpr std::string_view kProtocols = "collective.protocols.";
+  std::vector<double> shares;
+  for (const Unknown& unknown : model_.unknowns) {
+    auto found = before.find(unknown.key);
+    double factor = 1.0;
+    if (found == before.end() && unknown.key.starts_with(kProtocols)) {
+      const std::string field = unknown.key.substr(unknown.key.rfind('.') + 1);
+      found = before.find("collective." + field);
+      if (field != "efficiency") factor = steps;
+      if (field == "efficiency" && unknown.key.find(".simple.") == std::string::npos)
+        factor = unknown.key.find(".ll128.") == std::string::npos ? 0.3 : 0.6;
+    }
+    const Scale scale{.dimension = unknown.dimension, .logarithmic = true};
+    shares.push_back(found == before.end() ? 0.5 : scale.share_of(factor * found->second, unknown.low, unknown.high));
+  }
+  return shares;
+}
+
+void ModelFit::run(std::map<std::string, double>& before) {
   for (;;) {
     prepare_prior();
     if (probes_.size() + known_.size() < model_.unknowns.size())
       throw InputError(fmt::format("{} parameters need at least as many measurements, got {}", model_.unknowns.size(),
                                    probes_.size()),
                        "name fewer with --fit, fix some with --set, or bring a prior");
-    fit_ = fit_shares(model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); },
-                      {.plain_tail = known_.size()});
-    if (!drop_without_effect() || model_.unknowns.empty()) break;
+    FitOptions options{.plain_tail = known_.size()};
+    if (!before.empty()) options.starts = {start_from(before, 1.0), start_from(before, 2.0)};
+    fit_ = fit_shares(
+        model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); }, options);
+    if (!drop_without_effect()) break;
+    if (model_.unknowns.empty()) throw InputError("these measurements depend on none of the parameters");
   }
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
+    before[model_.unknowns[p].key] = value_at(model_.unknowns[p], fit_.shares[p]);
   auto values = residuals(fit_.shares);
   values.resize(probes_.size());
   const auto n = static_cast<double>(probes_.size());
   criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values) / n)) +
                static_cast<double>(model_.unknowns.size()) * std::log(n);
+}
+
+bool ModelFit::identified() const {
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
+    if (deviation(p) > kMostDeviation) return false;
+  return true;
 }
 
 void ModelFit::expect_identified() const {
@@ -266,6 +302,7 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
   }
   const Cluster grown = grown_for(cluster, probes);
   std::optional<ModelFit> best;
+  std::map<std::string, double> found;
   for (CalibrationModel& model : models) {
     if (options.progress) options.progress(model.name);
     for (const auto& [key, value] : options.assumed) {
@@ -274,8 +311,10 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
       model.assumed.emplace_back(key, value);
     }
     ModelFit fit(grown, probes, options, std::move(model));
-    fit.run();
-    if (!best || fit.criterion() < best->criterion()) best.emplace(std::move(fit));
+    fit.run(found);
+    const bool better =
+        best && (fit.identified() != best->identified() ? fit.identified() : fit.criterion() < best->criterion());
+    if (!best || better) best.emplace(std::move(fit));
   }
   best->expect_identified();
   return best->result();

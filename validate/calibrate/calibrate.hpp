@@ -57,7 +57,8 @@ struct CalibrationResult {
 /// without a pass over the payload.
 std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vector<Probe>& probes);
 
-/// Robust fit of log(predicted / measured); the description with the least Bayesian information criterion.
+/// Robust fit of log(predicted / measured); of the descriptions that the probes identify, the one with the least
+/// Bayesian information criterion.
 /// @throws InputError when there are fewer probes than parameters, or a parameter is not identified by them, naming it
 /// and what it trades off against; PlanError when a probe does not fit the cluster.
 CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options);

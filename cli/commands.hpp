@@ -16,6 +16,7 @@ void setup_sweep(CLI::App& app, Outcome& outcome);
 void setup_measure(CLI::App& app, Outcome& outcome);
 void setup_validate(CLI::App& app, Outcome& outcome);
 void setup_profile(CLI::App& app, Outcome& outcome);
+void setup_calibrate(CLI::App& app, Outcome& outcome);
 void setup_list(CLI::App& app, Outcome& outcome);
 
 }  // namespace simsync

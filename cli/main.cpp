@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
 #endif
   simsync::setup_validate(app, outcome);
   simsync::setup_profile(app, outcome);
+  simsync::setup_calibrate(app, outcome);
   simsync::setup_list(app, outcome);
   try {
     if (const std::string wrong = simsync::unknown_word(app, argc, argv); !wrong.empty())

@@ -11,6 +11,7 @@
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "platforms/calibration.hpp"
 #include "sim/engine/explain.hpp"
 #include "sim/engine/timeline.hpp"
 
@@ -30,6 +31,8 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
   std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy,
                            row.workers, row.batch);
   std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
+  if (row.step_low < row.step_high)
+    std::cout << fmt::format("  90 % within  {} to {}\n", format_seconds(row.step_low), format_seconds(row.step_high));
   std::cout << fmt::format("  compute      {}\n", format_seconds(row.compute));
   std::cout << fmt::format("  exposed comm {}\n", format_seconds(row.exposed_comm));
   std::cout << fmt::format("  efficiency   {:.1f} % of linear scaling\n", 100.0 * row.scaling_efficiency);
@@ -53,6 +56,12 @@ void run_predict(const PredictOptions& options) {
   if (options.timeline == "-")
     throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
   Problem problem = prepare(request);
+  if (!request.calibration.empty()) {
+    const Calibration calibration = load_calibration(request.calibration);
+    if (!is_for(calibration, problem.cluster))
+      std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
+                               calibration.cluster, problem.cluster.name);
+  }
   problem.options.record = options.explain || !options.timeline.empty();
   const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
   const PredictedRow row = row_of(request, problem, prediction);
@@ -89,6 +98,9 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 1'000'000));
   command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")
       ->check(whole_number(1, 100'000'000));
+  command
+      ->add_option("--calibration", options->request.calibration, "Fitted numbers of the cluster: a file of calibrate")
+      ->check(file_name());
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
   command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")

@@ -25,6 +25,7 @@ struct SweepOptions {
   std::vector<int> workers{1};
   std::vector<std::int64_t> batches;
   std::vector<std::string> settings;
+  std::string calibration;
   std::string csv = "-";
   std::string shard;
   int jobs = 1;
@@ -50,7 +51,8 @@ std::vector<PredictRequest> combinations(const SweepOptions& options) {
     for (const auto& cluster : options.clusters)
       for (const auto& strategy : strategies)
         for (const int workers : options.workers)
-          for (const auto& batch : batches) out.push_back({model, cluster, strategy, workers, batch, settings});
+          for (const auto& batch : batches)
+            out.push_back({model, cluster, strategy, workers, batch, settings, options.calibration});
   return out;
 }
 
@@ -173,6 +175,8 @@ void setup_sweep(CLI::App& app, Outcome&) {
   list("--workers", options->workers, "Numbers of devices")->capture_default_str()->check(whole_number(1, 1'000'000));
   list("--batch", options->batches, "Samples per worker and step (default: each model's)")
       ->check(whole_number(1, 100'000'000));
+  command->add_option("--calibration", options->calibration, "Fitted numbers of the clusters: a file of calibrate")
+      ->check(file_name());
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
   command->add_option("--csv", options->csv, "Write rows to this file, anew without --resume; '-' is standard output")

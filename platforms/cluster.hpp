@@ -108,6 +108,18 @@ struct Place {
 /// `node3:gpu1`, `node3:cpu0`.
 std::string name_of(const Place& place);
 
+/// One way in which a library moves a collective's bytes, such as NCCL's LL, LL128 and Simple. It takes the place of
+/// the fields of CollectiveCosts that have the same names.
+struct Protocol {
+  Seconds per_step_intra;
+  Seconds per_step_inter;
+  double efficiency = 1.0;
+  /// True: the bytes of a round travel while its fixed costs pass (flags beside the data), so that a round takes the
+  /// longer of the two; false: one after the other.
+  bool overlap = false;
+  friend bool operator==(const Protocol&, const Protocol&) = default;
+};
+
 /// Collective costs that do not follow from the links; fitted by calibration or taken from the NCCL tables.
 struct CollectiveCosts {
   Seconds launch{10e-6};      ///< start of one collective (kernel launch and synchronization)
@@ -120,6 +132,10 @@ struct CollectiveCosts {
   double efficiency = 1.0;
   /// What `auto` means here: `auto` for the choice of NCCL's tuner, or the one algorithm of the library (Gloo: `ring`).
   std::string algorithm = "auto";
+  /// Rate at which a device passes the whole payload once besides the rounds (first read, last write); none: free.
+  std::optional<BytesPerSecond> payload_rate;
+  /// By name; a collective runs with the one that is fastest for its size. None: one way, described above.
+  std::map<std::string, Protocol> protocols;
   friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
 };
 

@@ -61,6 +61,21 @@ public:
     });
   }
 
+  template <class T>
+  void named(const char* key, std::map<std::string, T>& values) {
+    mapping_.maybe(key, [&](const yaml::Node& node) {
+      index_.add(node);
+      for (const auto& [name, entry] : node.entries()) {
+        std::string checked;
+        if (!read_name(entry, name, checked)) continue;
+        index_.add(entry);
+        auto inner = entry.mapping();
+        FieldReader reader(inner, index_);
+        fields::visit(reader, values[name]);
+      }
+    });
+  }
+
 private:
   template <class T>
   void read(const yaml::Node& node, T& value, const yaml::Range& range) {

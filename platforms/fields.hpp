@@ -1,7 +1,8 @@
 // The fields of a cluster file, once: the reader, the writer and set_parameter walk these tables.
 //
 // A visitor has need(key, value, range) for mandatory fields, may(key, value, range) for the others,
-// table(key, map, range, names) for a mapping from known names to values, and part(key, struct).
+// table(key, map, range, names) for a mapping from known names to values, part(key, struct), and
+// named(key, map) for structs under names of the user's own.
 #pragma once
 #include <string>
 #include <vector>
@@ -95,6 +96,14 @@ void visit(V& v, Network& network, const std::vector<std::string>& links) {
 }
 
 template <class V>
+void visit(V& v, Protocol& protocol) {
+  v.may("per_step_intra", protocol.per_step_intra, kTime);
+  v.may("per_step_inter", protocol.per_step_inter, kTime);
+  v.may("efficiency", protocol.efficiency, kShare);
+  v.may("overlap", protocol.overlap, kNone);
+}
+
+template <class V>
 void visit(V& v, CollectiveCosts& costs) {
   v.may("launch", costs.launch, kTime);
   v.may("per_step_intra", costs.per_step_intra, kTime);
@@ -103,6 +112,8 @@ void visit(V& v, CollectiveCosts& costs) {
   v.may("interference", costs.interference, kTaken);
   v.may("efficiency", costs.efficiency, kShare);
   v.may("algorithm", costs.algorithm, kNone);
+  v.may("payload_rate", costs.payload_rate, kRate);
+  v.named("protocols", costs.protocols);
 }
 
 }  // namespace simsync::fields

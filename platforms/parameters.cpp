@@ -68,6 +68,13 @@ public:
     Collector inner(parameters_, fmt::format("{}{}.", prefix_, key));
     fields::visit(inner, value);
   }
+  template <class T>
+  void named(const char* key, std::map<std::string, T>& values) {
+    for (auto& [name, value] : values) {
+      Collector inner(parameters_, fmt::format("{}{}.{}.", prefix_, key, name));
+      fields::visit(inner, value);
+    }
+  }
 
 private:
   Parameters& parameters_;
@@ -116,16 +123,22 @@ const Parameter& find(const Parameters& parameters, const std::string& key, cons
 
 }  // namespace
 
-void set_parameter(Cluster& cluster, const std::string& key, const std::string& value) {
+void set_parameters(Cluster& cluster, const std::vector<std::pair<std::string, std::string>>& values) {
   Cluster changed = cluster;
   const Parameters parameters = parameters_of(changed);
-  if (const auto wrong = find(parameters, key, cluster).set(value))
-    throw InputError(fmt::format("{}: {}", key, *wrong));
-  if (const auto findings = check(changed); !findings.empty())
-    throw InputError(fmt::format("{}={} does not fit cluster '{}': {}: {}", key, value, cluster.name,
-                                 findings.front().key, findings.front().message),
-                     findings.front().help);
+  for (const auto& [key, value] : values) {
+    if (const auto wrong = find(parameters, key, cluster).set(value))
+      throw InputError(fmt::format("{}: {}", key, *wrong));
+    if (const auto findings = check(changed); !findings.empty())
+      throw InputError(fmt::format("{}={} does not fit cluster '{}': {}: {}", key, value, cluster.name,
+                                   findings.front().key, findings.front().message),
+                       findings.front().help);
+  }
   cluster = std::move(changed);
+}
+
+void set_parameter(Cluster& cluster, const std::string& key, const std::string& value) {
+  set_parameters(cluster, {{key, value}});
 }
 
 std::vector<std::string> parameter_keys(const Cluster& cluster) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platforms/cluster.hpp"
@@ -24,6 +25,8 @@ Cluster grown_to(Cluster cluster, int workers);
 /// `none` removes an optional number. The cluster is unchanged when this throws.
 /// @throws InputError naming the closest known key, or saying why the value does not fit.
 void set_parameter(Cluster& cluster, const std::string& key, const std::string& value);
+/// The same for several, at the cost of one. @throws InputError for the first that does not fit.
+void set_parameters(Cluster& cluster, const std::vector<std::pair<std::string, std::string>>& values);
 /// The inverse: every key that set_parameter knows for this cluster, sorted.
 std::vector<std::string> parameter_keys(const Cluster& cluster);
 /// The value of one key as set_parameter takes it; `none` for an absent optional number. @throws InputError.

@@ -6,33 +6,10 @@
 #include "platforms/field_text.hpp"
 #include "platforms/fields.hpp"
 #include "platforms/reader.hpp"
+#include "platforms/yaml_text.hpp"
 
 namespace simsync {
 namespace {
-
-/// Double-quoted YAML; control characters as escapes.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-/// A name as it stands where YAML cannot take it for something else (`null`, a number, an indicator).
-std::string name_text(const std::string& name) {
-  const bool letter = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z');
-  const bool special = name == "null" || name == "Null" || name == "NULL";
-  return letter && !special ? name : quoted(name);
-}
 
 /// A visitor for fields::visit.
 class FieldWriter {
@@ -47,7 +24,7 @@ public:
     line(key, field_text(value));
   }
   void need(const char* key, std::string& value, const yaml::Range&) {
-    if (!value.empty()) line(key, name_text(value));
+    if (!value.empty()) line(key, yaml_name(value));
   }
   template <class T>
   void may(const char* key, T& value, const yaml::Range& range) {
@@ -62,13 +39,20 @@ public:
     if (values.empty()) return;
     open(key);
     FieldWriter inner(out_, indent_.size() + 2);
-    for (const auto& [name, value] : values) inner.line(name_text(name), field_text(value));
+    for (const auto& [name, value] : values) inner.line(yaml_name(name), field_text(value));
   }
   template <class T>
   void part(const char* key, T& value) {
     open(key);
     FieldWriter inner(out_, indent_.size() + 2);
     fields::visit(inner, value);
+  }
+  template <class T>
+  void named(const char* key, std::map<std::string, T>& values) {
+    if (values.empty()) return;
+    open(key);
+    FieldWriter inner(out_, indent_.size() + 2);
+    for (auto& [name, value] : values) inner.part(yaml_name(name).c_str(), value);
   }
 
 private:
@@ -80,10 +64,10 @@ void write_devices(std::string& out, Cluster& cluster) {
   if (cluster.devices.empty()) return;
   out += "devices:\n";
   for (auto& [name, device] : cluster.devices) {
-    out += fmt::format("  {}:\n", name_text(name));
+    out += fmt::format("  {}:\n", yaml_name(name));
     FieldWriter writer(out, 4);
     fields::visit(writer, device);
-    if (!device.source.empty()) writer.line("source", quoted(device.source));
+    if (!device.source.empty()) writer.line("source", yaml_quoted(device.source));
   }
 }
 
@@ -91,7 +75,7 @@ void write_links(std::string& out, Cluster& cluster) {
   if (cluster.links.empty()) return;
   out += "links:\n";
   for (auto& [name, link] : cluster.links) {
-    out += fmt::format("  {}:\n", name_text(name));
+    out += fmt::format("  {}:\n", yaml_name(name));
     FieldWriter writer(out, 4);
     fields::visit(writer, link);
   }
@@ -115,9 +99,9 @@ std::string to_yaml(const Cluster& cluster) {
   std::string out = "schema: simsync/cluster/v1\n";
   FieldWriter top(out, 0);
   top.need("name", copy.name, fields::kNone);
-  if (!copy.description.empty()) top.line("description", quoted(copy.description));
+  if (!copy.description.empty()) top.line("description", yaml_quoted(copy.description));
   if (!copy.sources.empty()) top.open("sources");
-  for (const auto& source : copy.sources) out += fmt::format("  - {}\n", quoted(source));
+  for (const auto& source : copy.sources) out += fmt::format("  - {}\n", yaml_quoted(source));
   top.line("precision", copy.precision);
   write_devices(out, copy);
   write_links(out, copy);

@@ -4,6 +4,7 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -30,18 +31,20 @@ public:
   }
   /// Sum of the robust loss, as Ceres minimizes it.
   double loss(const std::vector<double>& values) const {
-    const ceres::HuberLoss huber(options_.robust_scale);
     double sum = 0.0;
-    for (const double r : values) {
-      double out[3];
-      huber.Evaluate(r * r, out);
-      sum += 0.5 * out[0];
-    }
+    for (std::size_t i = 0; i < values.size(); ++i) sum += 0.5 * huber(values[i], is_plain(i, values.size()))[0];
     return sum;
   }
-  std::vector<double> best_of_grid();
+  /// Loss, and its derivative (a weight), of one squared residual.
+  [[nodiscard]] std::array<double, 3> huber(double r, bool plain) const {
+    std::array<double, 3> out{r * r, 1.0, 0.0};
+    if (!plain) ceres::HuberLoss(options_.robust_scale).Evaluate(r * r, out.data());
+    return out;
+  }
+  [[nodiscard]] bool is_plain(std::size_t i, std::size_t count) const { return i + options_.plain_tail >= count; }
+  std::vector<std::vector<double>> starts();
   std::vector<double> improved(const std::vector<double>& start);
-  std::vector<double> spread(const std::vector<double>& shares);
+  void describe(const std::vector<double>& shares, FitResult& out);
   [[nodiscard]] int evaluations() const { return evaluations_; }
 
 private:
@@ -51,23 +54,43 @@ private:
   int evaluations_ = 0;
 };
 
-std::vector<double> Problem::best_of_grid() {
-  const std::size_t side = parameters_ == 1 ? 9 : (parameters_ == 2 ? 5 : 4);
-  std::size_t points = 1;
-  for (std::size_t p = 0; p < parameters_; ++p) points *= side;
-  std::vector<double> best;
-  double least = std::numeric_limits<double>::infinity();
+/// Points of the unit cube: a grid for few parameters, a Halton sequence for more.
+std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
+  constexpr std::size_t kMostOfGrid = 3;
+  constexpr std::size_t kPoints = 200;
+  constexpr std::array<std::size_t, 16> kPrimes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
+  const std::size_t side = parameters == 1 ? 9 : (parameters == 2 ? 5 : 4);
+  std::size_t points = kPoints;
+  if (parameters <= kMostOfGrid) points = static_cast<std::size_t>(std::llround(std::pow(side, parameters)));
+  std::vector<std::vector<double>> out;
   for (std::size_t point = 0; point < points; ++point) {
     std::vector<double> shares;
-    for (std::size_t p = 0, rest = point; p < parameters_; ++p, rest /= side)
-      shares.push_back((static_cast<double>(rest % side) + 0.5) / static_cast<double>(side));
-    const double value = loss(at(shares));
-    if (value < least) {
-      least = value;
-      best = shares;
+    for (std::size_t p = 0, rest = point; p < parameters; ++p, rest /= side) {
+      if (parameters <= kMostOfGrid) {
+        shares.push_back((static_cast<double>(rest % side) + 0.5) / static_cast<double>(side));
+        continue;
+      }
+      const std::size_t base = kPrimes.at(p);
+      double share = 0.0;
+      double digit = 1.0 / static_cast<double>(base);
+      for (std::size_t left = point + 1; left > 0; left /= base, digit /= static_cast<double>(base))
+        share += digit * static_cast<double>(left % base);
+      shares.push_back(share);
     }
+    out.push_back(std::move(shares));
   }
-  return best;
+  return out;
+}
+
+std::vector<std::vector<double>> Problem::starts() {
+  std::vector<std::pair<double, std::vector<double>>> found;
+  for (auto& shares : points_of_cube(parameters_)) found.emplace_back(loss(at(shares)), std::move(shares));
+  const std::size_t kept = parameters_ <= 3 ? 1 : 8;
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::vector<double>> out;
+  for (std::size_t i = 0; i < kept; ++i) out.push_back(std::move(found[i].second));
+  out.insert(out.end(), options_.starts.begin(), options_.starts.end());
+  return out;
 }
 
 std::vector<double> Problem::improved(const std::vector<double>& start) {
@@ -97,7 +120,7 @@ std::vector<double> Problem::improved(const std::vector<double>& start) {
   ceres::Solver::Options solver;
   solver.logging_type = ceres::SILENT;
   solver.num_threads = 1;
-  solver.max_num_iterations = 25;
+  solver.max_num_iterations = parameters_ <= 3 ? 25 : 40;
   solver.linear_solver_type = ceres::DENSE_QR;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &problem, &summary);
@@ -105,9 +128,16 @@ std::vector<double> Problem::improved(const std::vector<double>& start) {
   return x;
 }
 
-std::vector<double> Problem::spread(const std::vector<double>& shares) {
+void Problem::describe(const std::vector<double>& shares, FitResult& out) {
   const auto columns = static_cast<Eigen::Index>(parameters_);
-  Eigen::MatrixXd jacobian;
+  const auto values = at(shares);
+  const auto rows = static_cast<Eigen::Index>(values.size());
+  Eigen::MatrixXd jacobian(rows, columns);
+  Eigen::VectorXd weights(rows);
+  for (Eigen::Index r = 0; r < rows; ++r) {
+    const auto i = static_cast<std::size_t>(r);
+    weights[r] = huber(values[i], is_plain(i, values.size()))[1];
+  }
   for (Eigen::Index p = 0; p < columns; ++p) {
     auto low = shares;
     auto high = shares;
@@ -116,43 +146,54 @@ std::vector<double> Problem::spread(const std::vector<double>& shares) {
     high[at_p] = std::min(1.0, shares[at_p] + kSpreadStep);
     const auto below = at(low);
     const auto above = at(high);
-    if (p == 0) jacobian.resize(static_cast<Eigen::Index>(below.size()), columns);
-    for (Eigen::Index r = 0; r < jacobian.rows(); ++r) {
+    for (Eigen::Index r = 0; r < rows; ++r) {
       const auto i = static_cast<std::size_t>(r);
       jacobian(r, p) = (above[i] - below[i]) / (high[at_p] - low[at_p]);
     }
   }
-  const Eigen::MatrixXd information = jacobian.transpose() * jacobian;
-  const Eigen::MatrixXd damped = information + 1e-9 * Eigen::MatrixXd::Identity(columns, columns);
-  const Eigen::MatrixXd covariance = damped.ldlt().solve(Eigen::MatrixXd::Identity(columns, columns));
-  std::vector<double> out;
-  for (Eigen::Index p = 0; p < columns; ++p)
-    out.push_back(options_.measurement_error * std::sqrt(std::max(0.0, covariance(p, p))));
-  return out;
+  constexpr double kDamping = 1e-9;  // a direction that nothing depends on gets a huge variance, not an infinite one
+  const auto identity = Eigen::MatrixXd::Identity(columns, columns);
+  const Eigen::MatrixXd plain = jacobian.transpose() * jacobian + kDamping * identity;
+  const Eigen::MatrixXd information = jacobian.transpose() * weights.asDiagonal() * jacobian + kDamping * identity;
+  const Eigen::MatrixXd unweighted = plain.ldlt().solve(identity);
+  const Eigen::MatrixXd covariance = information.ldlt().solve(identity);
+  for (Eigen::Index p = 0; p < columns; ++p) {
+    out.spread.push_back(options_.measurement_error * std::sqrt(std::max(0.0, unweighted(p, p))));
+    out.effect.push_back(std::sqrt(information(p, p)));
+    auto& row = out.covariance.emplace_back();
+    for (Eigen::Index q = 0; q < columns; ++q) row.push_back(covariance(p, q));
+  }
 }
 
 }  // namespace
 
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options) {
-  SIMSYNC_ASSERT(parameters >= 1 && parameters <= 3);
+  SIMSYNC_ASSERT(parameters >= 1 && parameters <= kMostFitted);
   // Huber's loss as a residual: its square is twice the loss, so plain least squares minimizes it.
   Problem plain(parameters, residuals, options);
   const ResidualFunction robust = [&](const std::vector<double>& shares) {
     auto values = residuals(shares);
-    for (double& r : values) r = std::copysign(std::sqrt(2.0 * plain.loss({r})), r);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = std::copysign(std::sqrt(plain.huber(values[i], plain.is_plain(i, values.size()))[0]), values[i]);
     return values;
   };
   Problem problem(parameters, robust, options);
-  const auto start = plain.best_of_grid();
-  auto shares = problem.improved(start);
-  if (plain.loss(plain.at(start)) < plain.loss(plain.at(shares))) shares = start;  // kinks can mislead a derivative
   FitResult out;
-  out.shares = shares;
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& start : plain.starts()) {
+    // Kinks can mislead a derivative: the start itself may be better than what it led to.
+    for (const auto& shares : {problem.improved(start), start}) {
+      const double value = plain.loss(plain.at(shares));
+      if (value >= least) continue;
+      least = value;
+      out.shares = shares;
+    }
+  }
   double sum = 0.0;
-  const auto values = plain.at(shares);
+  const auto values = plain.at(out.shares);
   for (const double r : values) sum += r * r;
   out.rms = values.empty() ? 0.0 : std::sqrt(sum / static_cast<double>(values.size()));
-  out.spread = plain.spread(shares);
+  plain.describe(out.shares, out);
   out.evaluations = plain.evaluations() + problem.evaluations();
   return out;
 }

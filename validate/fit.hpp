@@ -11,6 +11,8 @@ using ResidualFunction = std::function<std::vector<double>(const std::vector<dou
 struct FitOptions {
   double robust_scale = 0.1;        ///< residuals beyond this count linearly (Huber)
   double measurement_error = 0.02;  ///< spread of a residual, for the question whether a parameter is identified
+  std::vector<std::vector<double>> starts;  ///< points to improve besides those that the fit finds by itself
+  std::size_t plain_tail = 0;               ///< so many residuals at the end (a prior's) are squared as they are
 };
 
 struct FitResult {
@@ -19,11 +21,19 @@ struct FitResult {
   /// How far each share moves (one standard deviation, the others free) when the residuals move by
   /// `measurement_error`; infinite when nothing depends on it.
   std::vector<double> spread;
+  /// Inverse of J^T W J at the solution, W the weights of the robust loss: the covariance of the shares for residuals
+  /// of unit variance.
+  std::vector<std::vector<double>> covariance;
+  /// How much each share alone moves the residuals: root of the sum of their squared derivatives, under the weights.
+  std::vector<double> effect;
   int evaluations = 0;
 };
 
-/// Best of a coarse grid, improved by Ceres with numeric derivatives. `parameters` is 1 to 3.
-/// Deterministic. Cost: some 30 to 200 evaluations of `residuals`.
+inline constexpr std::size_t kMostFitted = 16;
+
+/// Best of a coarse grid (1 to 3 parameters) or of the eight best of 200 points that fill the space evenly (more),
+/// improved by Ceres with numeric derivatives. Deterministic. Cost: some 30 to 200 evaluations of `residuals` for 1 to
+/// 3 parameters, some thousands for more.
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options = {});
 
 }  // namespace simsync

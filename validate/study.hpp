@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/csv.hpp"
+#include "base/scale.hpp"
 #include "base/units.hpp"
-#include "validate/scale.hpp"
 
 namespace simsync {
 

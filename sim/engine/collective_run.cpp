@@ -8,14 +8,15 @@
 namespace simsync::detail {
 namespace {
 
-RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorithm algorithm, int first_rank) {
-  const CollectiveCosts& costs = context.cluster.collective;
+RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key, int first_rank) {
+  const CollectiveCosts costs = costs_of(context.cluster, key.protocol);
   const Place from = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.from)];
   const Place to = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.to)];
   const bool inter = from.node != to.node;
-  const Path path = hop_path(context.topology, algorithm, from, to, context.folding.folded());
+  const Path path = hop_path(context.topology, key.algorithm, from, to, context.folding.folded());
   RoutedHop out;
   out.inter = inter;
+  out.overlap = !key.protocol.empty() && costs.protocols.at(key.protocol).overlap;
   out.alpha = path.latency + path.message_cost + (inter ? costs.per_step_inter : costs.per_step_intra);
   out.half = static_cast<double>(path.half_size.count);
   // Channels are streams of the network; inside a node a collective is one stream.
@@ -39,12 +40,11 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, CollectiveAlgorith
 
 }  // namespace
 
-RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
-                     int chunks, int node) {
+RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
   GroupShape group = group_shape(context.plan);
   int first_rank = 0;
-  if (node >= 0) {
-    const auto [begin, end] = context.plan.cell_ranks(Scope::Node, node);
+  if (key.node >= 0) {
+    const auto [begin, end] = context.plan.cell_ranks(Scope::Node, key.node);
     group = {.node_begin = {0, end - begin}};
     first_rank = begin;
   }
@@ -53,7 +53,7 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
     const int first_hop = static_cast<int>(out.hops.size());
     const int first_pipeline = static_cast<int>(out.pipelines.size());
     for (const Hop& hop : schedule.hops) {
-      RoutedHop next = routed(context, hop, algorithm, first_rank);
+      RoutedHop next = routed(context, hop, key, first_rank);
       next.pipeline += first_pipeline;
       for (int& id : next.needs) id += first_hop;
       for (int& id : next.after) id += first_hop;
@@ -61,14 +61,17 @@ RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive,
     }
     out.pipelines.insert(out.pipelines.end(), schedule.pipelines.begin(), schedule.pipelines.end());
   };
-  if (context.folding.folded() && node < 0) {
-    for (const int cell : context.folding.cells) append(schedule_of(primitive, algorithm, group, chunks, cell));
+  const auto made = [&](int only_node) {
+    return schedule_of(key.primitive, key.algorithm, group, key.chunks, only_node);
+  };
+  if (context.folding.folded() && key.node < 0) {
+    for (const int cell : context.folding.cells) append(made(cell));
   } else {
-    append(schedule_of(primitive, algorithm, group, chunks));
+    append(made(-1));
   }
   const auto flows_through = [](const Pipeline& line) { return line.fill_intra + line.fill_inter > 0; };
   if (!out.pipelines.empty() && flows_through(out.pipelines.front()))
-    out.fill.emplace(algorithm, group, chunks, out.pipelines.front());
+    out.fill.emplace(key.algorithm, group, key.chunks, out.pipelines.front());
   out.members.resize(out.pipelines.size());
   for (std::size_t id = 0; id < out.hops.size(); ++id) {
     out.members[static_cast<std::size_t>(out.hops[id].pipeline)].push_back(static_cast<int>(id));
@@ -91,12 +94,12 @@ double RoutedSchedule::ring_start_up(const std::vector<int>& ring, double payloa
   };
   int slowest = 0;
   for (int i = 1; i < length; ++i) {
-    const double now = message_time(hop_at(i), payload);
-    const double most = message_time(hop_at(slowest), payload);
-    if (now > most || (now == most && hop_at(i).alpha > hop_at(slowest).alpha)) slowest = i;
+    const double now = hop_at(i).message_time(payload);
+    const double most = hop_at(slowest).message_time(payload);
+    if (now > most || (now == most && hop_at(i).fixed(payload) > hop_at(slowest).fixed(payload))) slowest = i;
   }
-  const double stay = message_time(hop_at(slowest), payload);
-  const auto gain = [&](int i) { return hop_at(i).alpha.value() + message_time(hop_at(i), payload) - stay; };
+  const double stay = hop_at(slowest).message_time(payload);
+  const auto gain = [&](int i) { return hop_at(i).fixed(payload).value() + hop_at(i).message_time(payload) - stay; };
   std::vector<double> before{0.0};  // best stretch of at most so many hops up to the slowest
   double sum = 0.0;
   for (int i = 1; i < rounds; ++i) before.push_back(std::max(before.back(), sum += gain(slowest - i)));
@@ -112,9 +115,9 @@ MessageCost RoutedSchedule::mean_message(bool inter, double payload) const {
   double count = 0.0;
   for (const RoutedHop& hop : hops) {
     if (hop.inter != inter) continue;
-    sum.latency += hop.alpha.value();
-    sum.alone += message_time(hop, payload);
-    sum.link += message_bytes(hop, payload) / hop.narrow.value();
+    sum.latency += hop.fixed(payload).value();
+    sum.alone += hop.message_time(payload);
+    sum.link += hop.message(payload) / hop.narrow.value();
     count += 1.0;
   }
   if (count == 0.0) return {};
@@ -134,7 +137,7 @@ std::vector<Seconds> RoutedSchedule::start_up(int pipeline, double payload) cons
   if (pipelines[static_cast<std::size_t>(pipeline)].ring)
     return std::vector(ids.size(), Seconds{ring_start_up(ids, payload)});
   if (fill) return std::vector(ids.size(), through_start_up(payload));
-  for (const int id : ids) out.push_back(hops[static_cast<std::size_t>(id)].alpha);  // a single round
+  for (const int id : ids) out.push_back(hops[static_cast<std::size_t>(id)].fixed(payload));  // a single round
   return out;
 }
 

@@ -1,8 +1,10 @@
 // A collective made ready for one network: hops with their ways, start-up times and waits. Private to sim/engine.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/units.hpp"
@@ -31,6 +33,15 @@ struct RoutedHop {
   std::vector<int> unblocks;        ///< hops that need this one
   std::vector<int> unblocks_after;  ///< hops whose stage waits for this one
   bool inter = false;
+  bool overlap = false;  ///< `alpha` passes while the message's bytes travel
+
+  /// Bytes of one message as the network sees them.
+  [[nodiscard]] double message(double payload) const { return bytes * payload / rounds + half; }
+  [[nodiscard]] double message_time(double payload) const { return message(payload) / nominal.value(); }
+  /// What a message takes besides its bytes.
+  [[nodiscard]] Seconds fixed(double payload) const {
+    return overlap ? Seconds{std::max(0.0, alpha.value() - message_time(payload))} : alpha;
+  }
 };
 
 /// A schedule over the simulated nodes, shared by all collectives of the same algorithm.
@@ -45,12 +56,6 @@ struct RoutedSchedule {
   [[nodiscard]] std::vector<Seconds> start_up(int pipeline, double payload) const;
 
 private:
-  [[nodiscard]] double message_bytes(const RoutedHop& hop, double payload) const {
-    return hop.bytes * payload / hop.rounds + hop.half;
-  }
-  [[nodiscard]] double message_time(const RoutedHop& hop, double payload) const {
-    return message_bytes(hop, payload) / hop.nominal.value();
-  }
   [[nodiscard]] double ring_start_up(const std::vector<int>& ring, double payload) const;
   [[nodiscard]] Seconds through_start_up(double payload) const;
   /// Mean over the hops between nodes, or inside them.
@@ -68,8 +73,16 @@ struct RouteContext {
   std::function<int(const std::vector<LinkId>&, BytesPerSecond cap)> path_of;  ///< numbers a way in the FlowNetwork
 };
 
-/// The group is the job, or node number `node` of the plan when that is not -1.
-RoutedSchedule route(const RouteContext& context, CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
-                     int chunks, int node);
+/// What tells one schedule from another.
+struct ScheduleKey {
+  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  std::string protocol;
+  int chunks = 1;
+  int node = -1;  ///< the group is the job, or this node of the plan when it is not -1
+  friend auto operator<=>(const ScheduleKey&, const ScheduleKey&) = default;
+};
+
+RoutedSchedule route(const RouteContext& context, const ScheduleKey& key);
 
 }  // namespace simsync::detail

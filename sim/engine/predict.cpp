@@ -1,6 +1,7 @@
 #include "sim/engine/predict.hpp"
 
 #include "base/parse_units.hpp"
+#include "sim/engine/interval.hpp"
 
 namespace simsync {
 
@@ -18,8 +19,9 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   const Seconds exposed = prediction.step - prediction.compute;
   row.exposed_comm = exposed > 1e-9 * prediction.step ? exposed : Seconds{0.0};
   row.scaling_efficiency = problem.profile.step() / prediction.step;
-  row.step_low = prediction.step;
-  row.step_high = prediction.step;
+  const StepInterval interval = step_interval(request, problem, prediction);
+  row.step_low = interval.low;
+  row.step_high = interval.high;
   row.fidelity = prediction.fidelity;
   row.profile = name_of(problem.profile.source);
   row.provenance = problem.profile.provenance;

@@ -23,7 +23,7 @@ struct PredictedRow {
   Seconds compute;                  ///< slowest worker's forward + backward + update without any communication
   Seconds exposed_comm;             ///< step_time - compute
   double scaling_efficiency = 1.0;  ///< single-device step over step_time
-  Seconds step_low;                 ///< equal to step_time until a calibration gives its covariance
+  Seconds step_low;                 ///< equal to step_time without a calibration
   Seconds step_high;
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
   std::string profile;                 ///< name_of(ProfileSource)
@@ -33,7 +33,7 @@ struct PredictedRow {
   [[nodiscard]] double throughput() const { return static_cast<double>(batch) * workers / step_time.value(); }
 };
 
-/// The row of a replayed problem.
+/// The row of a replayed problem; with a calibration it replays more, for the interval.
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction);
 /// prepare, replay and row_of in one. @throws InputError, PlanError.
 PredictedRow predict(const PredictRequest& request);

@@ -9,13 +9,17 @@ namespace simsync::detail {
 
 const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
   const int node = op.scope == Scope::Node ? folding_.cells[static_cast<std::size_t>(cell)] : -1;
-  const int chunks = pipeline_chunks(op.algorithm, group_shape(plan_), op.bytes);
-  auto& slot = schedules_[{op.primitive, op.algorithm, chunks, node}];
+  const ScheduleKey key{.primitive = op.primitive,
+                        .algorithm = op.algorithm,
+                        .protocol = op.protocol,
+                        .chunks = pipeline_chunks(op.algorithm, group_shape(plan_), op.bytes),
+                        .node = node};
+  auto& slot = schedules_[key];
   if (slot) return *slot;
   const RouteContext context{
       plan_, cluster_, topology_, folding_,
       [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return ways_.path_along(links, cap); }};
-  slot = std::make_unique<RoutedSchedule>(route(context, op.primitive, op.algorithm, chunks, node));
+  slot = std::make_unique<RoutedSchedule>(route(context, key));
   return *slot;
 }
 
@@ -96,7 +100,7 @@ void Replay::try_message(int run, int id) {
   Pending sent{.event = Event::MessageSent, .run = run, .hop = id};
   if (hop.path < 0) return network_.after(Seconds{0.0}, token(sent));
   sent.flow = note_hop(run, id, 1);
-  network_.start_flow(hop.path, hop.bytes * collective.payload / hop.rounds + hop.half, token(sent));
+  network_.start_flow(hop.path, hop.message(collective.payload), token(sent));
 }
 
 void Replay::message_sent(int run, int id) {
@@ -105,7 +109,8 @@ void Replay::message_sent(int run, int id) {
   collective.busy[i] = 0;
   ++collective.sent[i];
   // The link is free for the next message while this one is still under way.
-  network_.after(collective.schedule->hops[i].alpha, token({.event = Event::MessageArrives, .run = run, .hop = id}));
+  const Seconds fixed = collective.schedule->hops[i].fixed(collective.payload);
+  network_.after(fixed, token({.event = Event::MessageArrives, .run = run, .hop = id}));
   try_message(run, id);
 }
 

@@ -51,6 +51,8 @@ Problem with_free_latency(const Problem& problem) {
   out.cluster.collective.launch = Seconds{0.0};
   out.cluster.collective.per_step_intra = Seconds{0.0};
   out.cluster.collective.per_step_inter = Seconds{0.0};
+  for (auto& [name, protocol] : out.cluster.collective.protocols)
+    protocol.per_step_intra = protocol.per_step_inter = Seconds{0.0};
   out.strategy.graph.per_operation_cost = Seconds{0.0};
   compile_again(out);
   return out;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/error.hpp"
 #include "sim/plan/collective_maker.hpp"
@@ -20,13 +21,19 @@ struct Terms {
         alpha_intra(ranks > nodes ? rates.alpha_intra.value() : 0.0),
         alpha_inter(nodes > 1 ? rates.alpha_inter.value() : 0.0),
         rate_intra(ranks > nodes ? rates.rate_intra.value() : std::numeric_limits<double>::infinity()),
-        rate_inter(nodes > 1 ? rates.rate_inter.value() : std::numeric_limits<double>::infinity()) {}
+        rate_inter(nodes > 1 ? rates.rate_inter.value() : std::numeric_limits<double>::infinity()),
+        overlap(rates.overlap) {}
   [[nodiscard]] double slowest() const { return std::min(rate_intra, rate_inter); }
+  /// What a message takes besides its time on the wire.
+  [[nodiscard]] double fixed(double alpha, double message) const {
+    return overlap ? std::max(0.0, alpha - message) : alpha;
+  }
 
   int ranks, nodes;
   double per_node;
   double alpha_intra, alpha_inter;
   double rate_intra, rate_inter;
+  bool overlap;
 };
 
 /// Rate of one of `senders` ranks of a node that send to other nodes at the same time, each on a way of its own.
@@ -38,7 +45,9 @@ double rate_of_each(const LinkRates& rates, int senders) {
 double ring_time(CollectivePrimitive primitive, const Terms& t, double bytes) {
   const auto [share, rounds] = detail::ring_amount(primitive, t.ranks);
   const double inter_share = t.nodes > 1 ? static_cast<double>(t.nodes) / t.ranks : 0.0;
-  const double alpha = (1.0 - inter_share) * t.alpha_intra + inter_share * t.alpha_inter;
+  const double message = share * bytes / rounds / t.slowest();
+  const double alpha =
+      (1.0 - inter_share) * t.fixed(t.alpha_intra, message) + inter_share * t.fixed(t.alpha_inter, message);
   return rounds * alpha + share * bytes / t.slowest();
 }
 
@@ -46,7 +55,8 @@ double ring_time(CollectivePrimitive primitive, const Terms& t, double bytes) {
 double tree_time(const Terms& t, double bytes, int chunks) {
   const detail::TreePath path = detail::longest_path(t.nodes);
   const double message = bytes / 2.0 / chunks / t.slowest();
-  const double latency = 2.0 * ((t.per_node - 1.0) * t.alpha_intra + path.depth * t.alpha_inter);
+  const double latency =
+      2.0 * ((t.per_node - 1.0) * t.fixed(t.alpha_intra, message) + path.depth * t.fixed(t.alpha_inter, message));
   const double first = (2.0 * (t.per_node - 1.0) + path.first_message) * message;
   return latency + std::max(0.0, first - 4.0 * message) + 2.0 * bytes / t.slowest();
 }
@@ -59,8 +69,8 @@ double chain_time(const GroupShape& group, const Terms& t, double bytes, int chu
   const double message = bytes / chunks;
   const int inside = 2 * (t.ranks - t.nodes);
   const int between = 2 * (t.nodes - 1);
-  const double first =
-      inside * (t.alpha_intra + message / t.rate_intra) + between * (t.alpha_inter + message / t.rate_inter);
+  const auto hop = [&](double alpha, double rate) { return t.fixed(alpha, message / rate) + message / rate; };
+  const double first = inside * hop(t.alpha_intra, t.rate_intra) + between * hop(t.alpha_inter, t.rate_inter);
   const double period =
       message * std::max((largest > 2 ? 2.0 : 1.0) / t.rate_intra, (t.nodes > 2 ? 2.0 : 1.0) / t.rate_inter);
   return std::max(period, first) + (chunks - 1) * period;
@@ -69,10 +79,11 @@ double chain_time(const GroupShape& group, const Terms& t, double bytes, int chu
 /// Reduce-scatter inside nodes, one ring per local rank between nodes, all-gather inside nodes.
 double hierarchical_time(const Terms& t, double bytes, const LinkRates& rates) {
   const double g = t.per_node;
-  const double inside = 2.0 * (g - 1.0) * (t.alpha_intra + bytes / g / t.rate_intra);
+  const double near = bytes / g / t.rate_intra;
+  const double inside = 2.0 * (g - 1.0) * (t.fixed(t.alpha_intra, near) + near);
   if (t.nodes < 2) return inside;
-  const double piece = bytes / g / t.nodes;
-  return inside + 2.0 * (t.nodes - 1) * (t.alpha_inter + piece / rate_of_each(rates, static_cast<int>(g)));
+  const double far = bytes / g / t.nodes / rate_of_each(rates, static_cast<int>(g));
+  return inside + 2.0 * (t.nodes - 1) * (t.fixed(t.alpha_inter, far) + far);
 }
 
 /// One exchange: every rank with a partner sends it `bytes`. The slower kind of hop ends it.
@@ -90,8 +101,9 @@ double exchange_time(const GroupShape& group, const Terms& t, const LinkRates& r
     ++in[static_cast<std::size_t>(receiver)];
   }
   const int busiest = std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
-  const double near = inside ? t.alpha_intra + bytes / t.rate_intra : 0.0;
-  const double far = busiest > 0 ? t.alpha_inter + bytes / rate_of_each(rates, busiest) : 0.0;
+  const auto hop = [&](double alpha, double rate) { return t.fixed(alpha, bytes / rate) + bytes / rate; };
+  const double near = inside ? hop(t.alpha_intra, t.rate_intra) : 0.0;
+  const double far = busiest > 0 ? hop(t.alpha_inter, rate_of_each(rates, busiest)) : 0.0;
   return std::max(near, far);
 }
 
@@ -154,17 +166,24 @@ Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algor
   return Seconds{ring_time(primitive, terms, bytes)};
 }
 
-CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
-                                     const LinkRates& rates) {
-  if (asked == CollectiveAlgorithm::Hierarchical && !group.alike()) return CollectiveAlgorithm::Ring;
-  if (asked != CollectiveAlgorithm::Auto) return asked;
-  if (group.nodes() < 2) return CollectiveAlgorithm::Ring;
-  const auto time = [&](CollectiveAlgorithm a) {
-    return collective_time(CollectivePrimitive::AllReduce, a, group, bytes, rates);
-  };
-  return time(CollectiveAlgorithm::DoubleBinaryTree) < time(CollectiveAlgorithm::Ring)
-             ? CollectiveAlgorithm::DoubleBinaryTree
-             : CollectiveAlgorithm::Ring;
+CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupShape& group, double bytes,
+                        const std::vector<ProtocolRates>& protocols) {
+  if (asked == CollectiveAlgorithm::Hierarchical && !group.alike()) asked = CollectiveAlgorithm::Ring;
+  std::vector<CollectiveAlgorithm> algorithms{asked};
+  if (asked == CollectiveAlgorithm::Auto) {
+    algorithms = {CollectiveAlgorithm::Ring};
+    if (group.nodes() > 1 && primitive == CollectivePrimitive::AllReduce)
+      algorithms.push_back(CollectiveAlgorithm::DoubleBinaryTree);
+  }
+  std::optional<CollectiveChoice> best;
+  for (const auto algorithm : algorithms) {
+    for (const auto& [protocol, rates] : protocols) {
+      const Seconds time = collective_time(primitive, algorithm, group, bytes, rates);
+      if (!best || time < best->time) best = CollectiveChoice{algorithm, protocol, time};
+    }
+  }
+  SIMSYNC_ASSERT(best.has_value());
+  return *best;
 }
 
 }  // namespace simsync

@@ -14,6 +14,7 @@
 // Ring reduce-scatter and all-gather are half a ring all-reduce. All-gather here means that every rank
 // contributes S bytes and receives the other P-1 contributions (sufficient factors).
 #pragma once
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -85,6 +86,7 @@ struct LinkRates {
   BytesPerSecond rate_inter{1e12};  ///< one hop that leaves a node alone and uses all its NICs: ring, trees, chain
   BytesPerSecond rate_rank{1e12};   ///< one rank's own way to another node: halving-doubling, hierarchical
   BytesPerSecond rate_node{1e12};   ///< all of these ways of one node together
+  bool overlap = false;             ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
 };
 
 /// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node do
@@ -97,9 +99,23 @@ struct LinkRates {
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                         double bytes, const LinkRates& rates);
 
-/// The algorithm that runs where `asked` is wished for. Auto as NCCL's tuner does: the faster of ring and double
-/// binary tree, ring inside one node. Hierarchical over nodes with unequal numbers of ranks: ring.
-CollectiveAlgorithm choose_algorithm(CollectiveAlgorithm asked, const GroupShape& group, double bytes,
-                                     const LinkRates& rates);
+/// Rates of one protocol; the name is empty where the cluster tells none apart.
+struct ProtocolRates {
+  std::string protocol;
+  LinkRates rates;
+};
+
+/// How a collective of a certain size runs.
+struct CollectiveChoice {
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  std::string protocol;
+  Seconds time;  ///< by collective_time
+};
+
+/// The fastest protocol, and the algorithm that runs where `asked` is wished for. Auto as NCCL's tuner does: the faster
+/// of ring and double binary tree; ring inside one node and for whatever is no all-reduce. Hierarchical over nodes with
+/// unequal numbers of ranks: ring. The first of equals. `protocols` is not empty.
+CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupShape& group, double bytes,
+                        const std::vector<ProtocolRates>& protocols);
 
 }  // namespace simsync

@@ -17,6 +17,7 @@ namespace detail {
 OpId PlanWriter::add(Op op) {
   if (plan.ops.size() >= kMostOps)
     throw PlanError(fmt::format("the plan has more than {} tasks: cut variables into fewer pieces", kMostOps));
+  if (op.kind == OpKind::Collective && op.protocol.empty()) choose_protocol(op);
   plan.ops.push_back(std::move(op));
   return static_cast<OpId>(plan.ops.size()) - 1;
 }
@@ -201,16 +202,6 @@ void merge_compute(Plan& plan) {
 
 namespace {
 
-void write_ranks(Plan& plan, const Cluster& cluster, const Strategy& strategy) {
-  plan.ranks = cluster.workers(strategy.graph.workers);
-  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    if (!plan.nodes.empty() && plan.nodes.back() == plan.ranks[r].node) continue;
-    plan.nodes.push_back(plan.ranks[r].node);
-    plan.node_begin.push_back(static_cast<int>(r));
-  }
-  plan.node_begin.push_back(plan.rank_count());
-}
-
 /// Whether messages of whole hosts, rather than of devices, are scheduled: a queue has to hold them all.
 bool schedules_hosts(const Strategy& strategy) {
   for (const auto& variable : strategy.variables)
@@ -275,47 +266,6 @@ Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place fro
   return topology.network_path(from, {far, to.gpu});
 }
 
-LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
-  LinkRates rates;
-  const Place first = ranks.front();
-  const auto other_node =
-      std::find_if(ranks.begin(), ranks.end(), [&](const Place& p) { return p.node != first.node; });
-  const auto neighbors =
-      std::adjacent_find(ranks.begin(), ranks.end(), [](const Place& a, const Place& b) { return a.node == b.node; });
-  std::set<int> nodes{first.node};
-  if (other_node != ranks.end()) nodes.insert(other_node->node);
-  if (neighbors != ranks.end()) nodes.insert(neighbors->node);
-  const Topology topology(cluster, std::vector<int>(nodes.begin(), nodes.end()));
-  const auto rate_of = [&](const Path& path, double streams) {
-    double rate = streams * path.stream_cap.value();
-    for (const LinkId id : path.links)
-      rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
-    return BytesPerSecond{rate * cluster.collective.efficiency};
-  };
-  if (neighbors != ranks.end()) {
-    const Path path = topology.path(*neighbors, *(neighbors + 1));
-    rates.alpha_intra = path.latency + path.message_cost + cluster.collective.per_step_intra;
-    rates.rate_intra = rate_of(path, std::numeric_limits<double>::infinity());
-  }
-  if (other_node != ranks.end()) {
-    const Path path = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
-    rates.alpha_inter = path.latency + path.message_cost + cluster.collective.per_step_inter;
-    rates.rate_inter = rate_of(path, cluster.collective.channels);
-    const Path own = hop_path(topology, CollectiveAlgorithm::Hierarchical, first, *other_node, false);
-    rates.rate_rank = rate_of(own, cluster.collective.channels);
-    rates.rate_node =
-        rate_of(topology.between_nodes(first.node, other_node->node), std::numeric_limits<double>::infinity());
-    // Two nodes send to each other at the same time.
-    const bool alone = std::all_of(ranks.begin(), ranks.end(), [&](const Place& p) {
-      return p.node == *nodes.begin() || p.node == *nodes.rbegin();
-    });
-    if (cluster.network.pair_bandwidth && alone)
-      rates.rate_inter =
-          std::min(rates.rate_inter, 0.5 * cluster.collective.efficiency * *cluster.network.pair_bandwidth);
-  }
-  return rates;
-}
-
 Plan compile(const Model& model, const Profile& profile, const Cluster& cluster, const Strategy& strategy) {
   check(strategy, model, cluster);
   SIMSYNC_ASSERT(profile.layers.size() == model.layer_count());
@@ -332,7 +282,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
-  write_ranks(writer.plan, cluster, strategy);
+  writer.plan.set_ranks(cluster.workers(strategy.graph.workers));
   write_queues(writer);
   detail::write_compute(writer);
   detail::write_all_reduce(writer);

@@ -13,8 +13,20 @@ namespace simsync {
 /// cluster, or the strategy does not cover the model.
 Plan compile(const Model& model, const Profile& profile, const Cluster& cluster, const Strategy& strategy);
 
-/// Start-up and rate of one hop inside a node and between nodes, as the cluster's first nodes have them.
-LinkRates link_rates(const Cluster& cluster, const std::vector<Place>& ranks);
+/// Start-up and rate of one hop inside a node and between nodes, as the cluster's first nodes have them: once for each
+/// of its protocols, or once without a name.
+std::vector<ProtocolRates> link_rates(const Cluster& cluster, const std::vector<Place>& ranks);
+
+/// `cluster.collective` as `protocol` has it; unchanged when the name is empty.
+CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol);
+
+/// What a collective takes before its rounds: its launch, and the pass over its payload.
+Seconds collective_setup(const CollectiveCosts& costs, double bytes);
+
+/// A plan of one collective over `ranks` (node by node), asked for as often as it is replayed.
+/// @throws PlanError when a rank is not a place of the cluster.
+Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, CollectivePrimitive primitive,
+                     CollectiveAlgorithm algorithm, double bytes);
 
 /// The group that a collective over all ranks of a plan runs in.
 GroupShape group_shape(const Plan& plan);

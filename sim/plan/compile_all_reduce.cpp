@@ -99,12 +99,14 @@ void write_all_reduce(PlanWriter& writer) {
   const GraphStrategy& graph = writer.strategy.graph;
   const GroupShape group = group_shape(writer.plan);
   note_replaced(writer, reduced, group);
-  const LinkRates rates = link_rates(writer.cluster, writer.plan.ranks);
-  const Seconds launch = writer.cluster.collective.launch + graph.per_operation_cost;
-  const auto cost = [&](double bytes) {
-    const auto algorithm = choose_algorithm(reduced.algorithm.front(), group, bytes, rates);
-    return launch + collective_time(CollectivePrimitive::AllReduce, algorithm, group, bytes, rates);
+  const auto protocols = link_rates(writer.cluster, writer.plan.ranks);
+  const auto choice = [&](CollectiveAlgorithm algorithm, double bytes) {
+    return choose(CollectivePrimitive::AllReduce, algorithm, group, bytes, protocols);
   };
+  const auto setup_of = [&](double bytes) {
+    return collective_setup(writer.cluster.collective, bytes) + graph.per_operation_cost;
+  };
+  const auto cost = [&](double bytes) { return setup_of(bytes) + choice(reduced.algorithm.front(), bytes).time; };
   const auto buckets = fuse(graph.fusion, reduced.gradients, cost);
   OpId previous = -1;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -114,10 +116,10 @@ void write_all_reduce(PlanWriter& writer) {
                                   ? writer.model.variable(reduced.gradients[bucket.members.front()].variable).name
                                   : fmt::format("bucket {}", b);
     if (bucket.wait.value() > 0.0) ready = add_wait(writer, bucket, label, ready);
-    Seconds setup = launch;
-    for (const std::size_t member : bucket.members) setup += reduced.encoding[member];
+    Seconds packing;
+    for (const std::size_t member : bucket.members) packing += reduced.encoding[member];
     if (graph.fusion.copies && bucket.members.size() > 1)
-      setup += Seconds{4.0 * bucket.bytes / writer.device().memory_bandwidth.value()};  // in and out, read and write
+      packing += Seconds{4.0 * bucket.bytes / writer.device().memory_bandwidth.value()};  // in and out, read and write
     const auto limit = static_cast<double>(graph.scheduling.partition.count);
     const int pieces = pieces_of(bucket.bytes, limit);
     OpId last = -1;
@@ -131,10 +133,12 @@ void write_all_reduce(PlanWriter& writer) {
           Phase::Synchronize,
           static_cast<std::int32_t>(writer.model.variable(reduced.gradients[bucket.members.back()].variable).layer),
           pieces > 1 ? fmt::format("{} piece {}", label, piece) : label};
-      op.duration = setup;
       op.bytes = bucket.bytes / pieces;
+      op.duration = setup_of(op.bytes) + packing;
       op.primitive = CollectivePrimitive::AllReduce;
-      op.algorithm = choose_algorithm(reduced.algorithm[bucket.members.front()], group, op.bytes, rates);
+      const auto chosen = choice(reduced.algorithm[bucket.members.front()], op.bytes);
+      op.algorithm = chosen.algorithm;
+      op.protocol = chosen.protocol;
       op.after = {{ready, 0}};
       // One stream serves in launch order: a later bucket never overtakes an earlier one that is not ready yet.
       const bool in_order = graph.serial_collectives && graph.scheduling.ordering == Ordering::Fifo;

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "sim/plan/compile.hpp"
 #include "sim/plan/plan_writer.hpp"
 #include "strategies/random.hpp"
 
@@ -128,7 +129,7 @@ private:
     op.algorithm = CollectiveAlgorithm::Ring;
     op.bytes = bytes;
     op.queue = w_.inside_node;
-    op.duration = w_.cluster.collective.launch;
+    op.duration = collective_setup(w_.cluster.collective, bytes);
     op.priority = how_.priority;
     op.after = {{after, 0}};
     op.reason = {Phase::Aggregate, layer(), text};
@@ -233,8 +234,9 @@ private:
     op.after = {{ready, 0}};
     const OpId sent = w_.add(std::move(op));
     constexpr double kSumPasses = 3.0;  // two operands read, one written
-    Op sum = server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
-                         per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
+    Op sum =
+        server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
+                    per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
     sum.after = {{sent, 0}};
     // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
     // pieces.
@@ -245,10 +247,10 @@ private:
   OpId update(const Piece& piece, OpId summed) {
     const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
     constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
-    Op op = server_work(
-        piece, Scope::Job, Phase::Update,
-        here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0},
-        here ? piece.bytes : 0.0);
+    Op op =
+        server_work(piece, Scope::Job, Phase::Update,
+                    here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0},
+                    here ? piece.bytes : 0.0);
     op.after = {{summed, 0}};
     return w_.add(std::move(op));
   }

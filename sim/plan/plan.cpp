@@ -46,6 +46,18 @@ std::string title_of(const Plan& plan, const Op& op) {
   return std::string(name_of(op.reason.phase)) + " " + op.reason.label;
 }
 
+void Plan::set_ranks(std::vector<Place> places) {
+  ranks = std::move(places);
+  nodes.clear();
+  node_begin.clear();
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (!nodes.empty() && nodes.back() == ranks[r].node) continue;
+    nodes.push_back(ranks[r].node);
+    node_begin.push_back(static_cast<int>(r));
+  }
+  node_begin.push_back(rank_count());
+}
+
 int Plan::cell_count(Scope scope) const {
   switch (scope) {
     case Scope::Rank:

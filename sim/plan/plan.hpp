@@ -92,6 +92,7 @@ struct Op {
   std::int32_t tensor = -1;
   CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  std::string protocol;  ///< Collective: name in CollectiveCosts::protocols; empty: the cluster tells none apart
 };
 
 /// A resource that serves some instances at a time: a device's compute stream, its communication stream, a
@@ -118,6 +119,8 @@ struct Plan {
   std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
   std::vector<Op> ops;             ///< every `after` names an op; those with lag 0 form no cycle
 
+  /// Takes ranks that are sorted node by node, and sets the cells that follow from them.
+  void set_ranks(std::vector<Place> places);
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] int cell_count(Scope scope) const;
   /// First rank of a cell and one past its last.

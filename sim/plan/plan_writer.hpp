@@ -44,6 +44,7 @@ struct PlanWriter {
   [[nodiscard]] OpId gradient_ready(LayerId layer) const;
   [[nodiscard]] std::string label(VariableId variable, std::size_t shard, std::size_t shards) const;
   [[nodiscard]] const DeviceClass& device() const;  ///< of the first rank
+  void choose_protocol(Op& op) const;               ///< of a collective whose algorithm is known
 };
 
 /// Bytes of a shard's gradient on the wire under the variable's compressor.

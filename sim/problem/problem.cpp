@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "platforms/calibration.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/problem/request_cluster.hpp"
 #include "sim/problem/request_settings.hpp"
@@ -32,7 +33,8 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
     throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
   const Model& named = inputs.model(request.model);
-  const Cluster& described = inputs.cluster(request.cluster);
+  Cluster described = inputs.cluster(request.cluster);
+  if (!request.calibration.empty()) apply(described, load_calibration(request.calibration));
   const detail::Settings settings = detail::read_settings(request, described);
   const Model model = settings.variable_scale ? named.with_scaled_variables(*settings.variable_scale) : named;
   std::vector<std::string> notes;

@@ -27,6 +27,8 @@ struct PredictRequest {
   /// many times slower), `variable_scale` (bytes of the variables times that, layer times as they are),
   /// `strategy.<option>`, and every key of set_parameter (`link.ethernet.per_flow_cap`, ...).
   std::vector<std::pair<std::string, std::string>> settings;
+  /// Path of a calibration that is laid over the cluster before the settings; empty: none.
+  std::string calibration;
 };
 
 /// Everything that a request names, read and decided.

@@ -15,6 +15,7 @@
 #include "models/profile_writer.hpp"
 #include "sim/engine/predict.hpp"
 #include "tests/support/catch.hpp"
+#include "validate/calibrate/report.hpp"
 #include "validate/comparison.hpp"
 
 using namespace simsync;
@@ -92,6 +93,7 @@ TEST_CASE("every column of the program is on the columns page, in its order", "[
 #ifdef SIMSYNC_HAS_RUN
   CHECK(documented.at("measure") == measured_header());
 #endif
+  CHECK(documented.at("calibrate") == calibration_header());
   CHECK(documented.at("validate, cases") == CsvTable::parse(comparison_header() + "\n", "cases").header());
   CHECK(documented.at("validate, summary") == CsvTable::parse(summary_header() + "\n", "summary").header());
 }

@@ -25,7 +25,7 @@ double closed_form(const LabLinks& wires, Shape shape, Algorithm algorithm, doub
   for (int node = 0; node <= shape.nodes; ++node) group.node_begin.push_back(node * shape.gpus);
   const Cluster cluster = lab_cluster(shape.nodes, shape.gpus, wires);
   return collective_time(CollectivePrimitive::AllReduce, algorithm, group, bytes,
-                         link_rates(cluster, cluster.workers(shape.nodes * shape.gpus)))
+                         link_rates(cluster, cluster.workers(shape.nodes * shape.gpus)).front().rates)
       .value();
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("closed form of a double binary tree on four nodes and more: exact for
 TEST_CASE("a node of one rank does not hide how fast the others are inside", "[plan][collective]") {
   // Nodes with 1 and 3 ranks: the neighbors are on the second.
   const Cluster cluster = lab_cluster(2, 3, kFastInside);
-  const LinkRates rates = link_rates(cluster, {{0, 0}, {1, 0}, {1, 1}, {1, 2}});
+  const LinkRates rates = link_rates(cluster, {{0, 0}, {1, 0}, {1, 1}, {1, 2}}).front().rates;
   CHECK_THAT(rates.rate_intra.value(), WithinRel(20e9, 1e-12));
   CHECK_THAT(rates.alpha_intra.value(), WithinRel(2e-6, 1e-12));
   CHECK_THAT(rates.rate_inter.value(), WithinRel(1e9, 1e-12));
@@ -108,6 +108,8 @@ TEST_CASE("a node of one rank does not hide how fast the others are inside", "[p
 TEST_CASE("hierarchical over unequal nodes is a ring, by name", "[plan][collective]") {
   const GroupShape unequal{.node_begin = {0, 2, 5}};
   const GroupShape equal{.node_begin = {0, 2, 4}};
-  CHECK(choose_algorithm(Algorithm::Hierarchical, unequal, 1e6, {}) == Algorithm::Ring);
-  CHECK(choose_algorithm(Algorithm::Hierarchical, equal, 1e6, {}) == Algorithm::Hierarchical);
+  CHECK(choose(CollectivePrimitive::AllReduce, Algorithm::Hierarchical, unequal, 1e6, {{}}).algorithm ==
+        Algorithm::Ring);
+  CHECK(choose(CollectivePrimitive::AllReduce, Algorithm::Hierarchical, equal, 1e6, {{}}).algorithm ==
+        Algorithm::Hierarchical);
 }

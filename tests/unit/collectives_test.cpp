@@ -195,12 +195,33 @@ TEST_CASE("automatic choice: tree for small messages over many nodes, ring for l
   LinkRates rates;
   rates.alpha_inter = Seconds{10e-6};
   rates.rate_inter = BytesPerSecond{1e9};
+  const auto chosen = [&](CollectiveAlgorithm asked, const GroupShape& group, double bytes) {
+    return choose(CollectivePrimitive::AllReduce, asked, group, bytes, {{"", rates}}).algorithm;
+  };
   // 64 nodes. Ring: 126 latencies, 1.26 ms, tree: 12, 0.12 ms: a small message takes the tree. 1 GB: the ring moves
   // 2 x 63/64 = 1.969 S, the tree 2 S and its first messages up and down: the ring wins by 0.03 s.
   const GroupShape group = group_of(64, 1);
-  CHECK(choose_algorithm(CollectiveAlgorithm::Auto, group, 4096.0, rates) == CollectiveAlgorithm::DoubleBinaryTree);
-  CHECK(choose_algorithm(CollectiveAlgorithm::Auto, group, 1e9, rates) == CollectiveAlgorithm::Ring);
-  CHECK(choose_algorithm(CollectiveAlgorithm::Auto, group_of(1, 8), 4096.0, rates) == CollectiveAlgorithm::Ring);
-  CHECK(choose_algorithm(CollectiveAlgorithm::HalvingDoubling, group, 1e9, rates) ==
-        CollectiveAlgorithm::HalvingDoubling);
+  CHECK(chosen(CollectiveAlgorithm::Auto, group, 4096.0) == CollectiveAlgorithm::DoubleBinaryTree);
+  CHECK(chosen(CollectiveAlgorithm::Auto, group, 1e9) == CollectiveAlgorithm::Ring);
+  CHECK(chosen(CollectiveAlgorithm::Auto, group_of(1, 8), 4096.0) == CollectiveAlgorithm::Ring);
+  CHECK(chosen(CollectiveAlgorithm::HalvingDoubling, group, 1e9) == CollectiveAlgorithm::HalvingDoubling);
+}
+
+TEST_CASE("the fastest protocol is chosen by message size", "[plan][collective]") {
+  // 2 ranks on a node, ring: 2 rounds of S/2. `flags`: 1 us a round and 1 GB/s, the longer of the two; `plain`: 5 us
+  // and 2 GB/s, one after the other.
+  //   S = 1 KB:    flags 2 max(1, 0.5) us = 2 us;      plain 2 (5 + 0.25) us = 10.5 us
+  //   S = 4 KB:    flags 2 max(1, 2) us = 4 us;        plain 2 (5 + 1) us = 12 us
+  //   S = 100 KB:  flags 2 max(1, 50) us = 100 us;     plain 2 (5 + 25) us = 60 us
+  const std::vector<ProtocolRates> protocols{
+      {"flags", {.alpha_intra = Seconds{1e-6}, .rate_intra = BytesPerSecond{1e9}, .overlap = true}},
+      {"plain", {.alpha_intra = Seconds{5e-6}, .rate_intra = BytesPerSecond{2e9}}}};
+  const auto chosen = [&](double bytes) {
+    return choose(CollectivePrimitive::AllReduce, CollectiveAlgorithm::Auto, group_of(1, 2), bytes, protocols);
+  };
+  CHECK(chosen(1e3).protocol == "flags");
+  CHECK_THAT(chosen(1e3).time.value(), WithinRel(2e-6, 1e-12));
+  CHECK_THAT(chosen(4e3).time.value(), WithinRel(4e-6, 1e-12));
+  CHECK(chosen(1e5).protocol == "plain");
+  CHECK_THAT(chosen(1e5).time.value(), WithinRel(60e-6, 1e-12));
 }

@@ -1,5 +1,6 @@
 #include "sim/engine/predict.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <set>
 
@@ -123,4 +124,37 @@ TEST_CASE("inputs that were read before answer as fresh ones do", "[predict]") {
   Inputs inputs;
   for (const auto& request : {plain, scaled, plain, scaled})
     CHECK(row_cells(predict(request, inputs)) == row_cells(predict(request)));
+TEST_CASE("a calibration's covariance becomes an interval of the step", "[engine][calibration]") {
+  // One parameter, 10 % uncertain, no residual: the step moves from T(-10 %) to T(+10 %), half of that on a logarithmic
+  // axis is one standard deviation, and 1.6449 of them on each side hold 90 %.
+  const std::string path = (std::filesystem::temp_directory_path() / "simsync-interval.yaml").string();
+  const auto calibration = [&](const std::string& deviation) {
+    write_file(path,
+               "schema: simsync/calibration/v1\ncluster: dgx-1\ndate: 2026-01-31\nrows: 9\nparameters:\n"
+               "  - {key: link.infiniband.efficiency, value: 0.5, scale: log, deviation: " +
+                   deviation + "}\n");
+  };
+  PredictRequest request{.model = "vgg16", .cluster = "dgx-1", .strategy = "ddp", .workers = 16};
+  const auto with = [&](double efficiency) {
+    PredictRequest moved = request;
+    moved.settings = {{"link.infiniband.efficiency", std::to_string(efficiency)}};
+    return std::log(predict(moved).step_time.value());
+  };
+  const double deviation = 0.5 * (with(0.5 * std::exp(-0.1)) - with(0.5 * std::exp(0.1)));
+  REQUIRE(deviation > 0.0);
+  request.calibration = path;
+  calibration("0.1");
+  const PredictedRow row = predict(request);
+  CHECK_THAT(std::log(row.step_time.value()), WithinRel(with(0.5), 1e-6));
+  CHECK_THAT(std::log(row.step_high / row.step_time), WithinRel(1.6449 * deviation, 1e-3));
+  CHECK_THAT(std::log(row.step_time / row.step_low), WithinRel(1.6449 * deviation, 1e-3));
+  calibration("0");
+  const PredictedRow exact = predict(request);
+  CHECK(exact.step_low == exact.step_time);
+  // What the user sets is known.
+  calibration("0.1");
+  request.settings = {{"link.infiniband.efficiency", "0.5"}};
+  const PredictedRow known = predict(request);
+  CHECK(known.step_high == known.step_time);
+  std::filesystem::remove(path);
 }

@@ -1,4 +1,4 @@
-#include "validate/scale.hpp"
+#include "base/scale.hpp"
 
 #include <fmt/format.h>
 

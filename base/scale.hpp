@@ -19,6 +19,7 @@ struct Scale {
   [[nodiscard]] double share_of(double value, double low, double high) const;
   /// The text that set_parameter reads as `value`.
   [[nodiscard]] std::string text(double value) const;
+  friend bool operator==(const Scale&, const Scale&) = default;
 };
 
 /// A value with the dimension that its unit says: `8Gbps`, `20us`, `64KiB` or a bare number.

@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <ctime>
+#include <iostream>
+#include <memory>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
+#include "cli/commands.hpp"
+#include "cli/settings.hpp"
+#include "cli/unknown.hpp"
+#include "platforms/reader.hpp"
+#include "validate/calibrate/readers.hpp"
+#include "validate/calibrate/report.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr std::size_t kWorstShown = 5;
+
+struct CalibrateFlags {
+  std::string cluster;
+  std::vector<std::string> from;
+  std::vector<std::string> rows;
+  std::vector<std::string> score;
+  std::vector<std::string> fit;
+  std::vector<std::string> settings;
+  std::string prior;
+  std::string out;
+  std::string csv;
+  std::string date;
+  int ranks = 0;
+};
+
+std::string today() {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
+}
+
+/// `column=value,value`.
+ColumnFilter parse_filter(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  ColumnFilter out{.column = text.substr(0, equals), .values = {}};
+  for (std::size_t at = equals + 1; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    out.values.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return out;
+}
+
+/// `key=low..high`.
+Unknown parse_unknown(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const std::size_t dots = text.find("..", equals);
+  const auto low = parse_scaled(text.substr(equals + 1, dots - equals - 1));
+  const auto high = dots == std::string::npos ? std::nullopt : parse_scaled(text.substr(dots + 2));
+  if (!low || !high || low->dimension != high->dimension || low->value <= 0.0 || high->value <= low->value)
+    throw InputError(
+        fmt::format("--fit {}: expected key=low..high with units, such as "
+                    "link.ethernet.latency=1us..10ms, low above 0",
+                    text));
+  return {text.substr(0, equals), low->dimension, low->value, high->value, true};
+}
+
+/// Where measurements come from: files. What measures by itself returns the same.
+struct Measurements {
+  std::vector<Probe> fitted;
+  std::vector<Probe> scored;
+};
+
+Measurements read_files(const CalibrateFlags& flags) {
+  ReadOptions fitted{.ranks = flags.ranks, .where = {}};
+  for (const auto& text : flags.rows) fitted.where.push_back(parse_filter(text));
+  // What is scored keeps the filters on other columns.
+  ReadOptions scored = fitted;
+  for (const auto& text : flags.score) {
+    const ColumnFilter filter = parse_filter(text);
+    std::erase_if(scored.where, [&](const ColumnFilter& f) { return f.column == filter.column; });
+    scored.where.push_back(filter);
+  }
+  Measurements out;
+  const auto add = [](std::vector<Probe>& to, const std::vector<Probe>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  };
+  for (const auto& file : flags.from) {
+    add(out.fitted, read_probes(file, fitted));
+    if (!flags.score.empty()) add(out.scored, read_probes(file, scored));
+  }
+  const auto used = [&](const Probe& probe) {
+    return std::any_of(out.fitted.begin(), out.fitted.end(), [&](const Probe& p) { return p.where == probe.where; });
+  };
+  std::erase_if(out.scored, used);
+  if (!flags.score.empty() && out.scored.empty()) throw InputError("--score: every row that it names is also fitted");
+  return out;
+}
+
+void write_rows(const std::string& path, const CalibrationResult& result, const std::vector<CalibratedRow>& scored) {
+  std::string text = csv_row(calibration_header()) + "\n";
+  for (const auto& row : result.rows) text += csv_row(calibration_cells("fit", row)) + "\n";
+  for (const auto& row : scored) text += csv_row(calibration_cells("score", row)) + "\n";
+  if (path == "-") {
+    std::cout << text;
+  } else {
+    write_file(path, text);
+  }
+}
+
+void run_calibrate(const CalibrateFlags& flags) {
+  const Cluster cluster = find_cluster(flags.cluster);
+  CalibrateOptions options;
+  options.assumed = parse_settings(flags.settings);
+  for (const auto& text : flags.fit) options.unknowns.push_back(parse_unknown(text));
+  if (!flags.prior.empty()) options.prior = load_calibration(flags.prior);
+  options.date = flags.date.empty() ? today() : flags.date;
+  options.sources = flags.from;
+  const Measurements measured = read_files(flags);
+  const CalibrationResult result = calibrate(cluster, measured.fitted, options);
+  if (!flags.out.empty()) write_file(flags.out, to_yaml(result.calibration));
+  Cluster calibrated = cluster;
+  apply(calibrated, result.calibration);
+  const auto scored = predict_rows(calibrated, measured.scored);
+  if (!flags.csv.empty()) write_rows(flags.csv, result, scored);
+  std::ostream& out = flags.csv == "-" ? std::cerr : std::cout;
+  out << parameter_table(result) << residual_table("fitted", result.rows, kWorstShown);
+  if (!scored.empty()) out << residual_table("scored", scored, kWorstShown);
+}
+
+}  // namespace
+
+void setup_calibrate(CLI::App& app, Outcome&) {
+  auto flags = std::make_shared<CalibrateFlags>();
+  auto* command = app.add_subcommand("calibrate", "Fit a cluster's numbers to measurements");
+  command->add_option("--cluster", flags->cluster, "Cluster: a name ('simsync list clusters') or a path")->required();
+  command
+      ->add_option("--from", flags->from,
+                   "Measurements: our CSV, nccl-tests or OSU output, a table of collectives; again and again")
+      ->required()
+      ->check(file_name());
+  command->add_option("--rows", flags->rows, "column=value,value: take these rows of a table only; again and again")
+      ->check(key_and_value());
+  command->add_option("--score", flags->score, "column=value,value: rows that are predicted and not fitted")
+      ->check(key_and_value());
+  command->add_option("--fit", flags->fit, "key=low..high: find this parameter, and only those so named")
+      ->check(key_and_value());
+  command->add_option("--set", flags->settings, "key=value that holds and is not fitted; again and again")
+      ->check(key_and_value());
+  command->add_option("--prior", flags->prior, "Calibration of another cluster to start from")->check(file_name());
+  command->add_option("--ranks", flags->ranks, "Ranks of files that do not say how many took part")
+      ->check(whole_number(2, 1'000'000));
+  command->add_option("--date", flags->date, "Date of the measurements, such as 2026-01-31 (default: today)");
+  command->add_option("--out", flags->out, "Write the calibration to this file")->check(file_name());
+  command->add_option("--csv", flags->csv, "Write one row per measurement to this file, or to standard output with '-'")
+      ->check(file_name());
+  command->callback([flags] { run_calibrate(*flags); });
+}
+
+}  // namespace simsync

@@ -1,0 +1,57 @@
+#include "platforms/calibration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "platforms/reader.hpp"
+
+namespace simsync {
+
+double CalibratedParameter::moved(double distance) const {
+  return scale.logarithmic ? value * std::exp(distance) : value + distance;
+}
+
+std::vector<std::pair<std::string, std::string>> Calibration::settings() const {
+  auto out = assumed;
+  for (const auto& parameter : parameters) out.emplace_back(parameter.key, parameter.scale.text(parameter.value));
+  return out;
+}
+
+bool operator==(const Calibration& a, const Calibration& b) {
+  return a.cluster == b.cluster && a.date == b.date && a.sources == b.sources && a.rows == b.rows &&
+         a.residuals == b.residuals && a.assumed == b.assumed && a.parameters == b.parameters &&
+         a.correlation == b.correlation;
+}
+
+bool is_for(const Calibration& calibration, const Cluster& cluster) {
+  return calibration.cluster == cluster.name;
+}
+
+void apply_settings(Cluster& cluster, const std::vector<std::pair<std::string, std::string>>& settings) {
+  constexpr std::string_view kProtocols = "collective.protocols.";
+  Cluster changed = cluster;
+  for (const auto& [key, value] : settings) {
+    if (!key.starts_with(kProtocols)) continue;
+    const std::string rest = key.substr(kProtocols.size());
+    changed.collective.protocols.try_emplace(rest.substr(0, rest.rfind('.')));
+  }
+  set_parameters(changed, settings);
+  cluster = std::move(changed);
+}
+
+void apply(Cluster& cluster, const Calibration& calibration) {
+  try {
+    apply_settings(cluster, calibration.settings());
+  } catch (const InputError& e) {
+    Diagnostic finding = e.diagnostics().front();
+    finding.message = fmt::format("{}: {}", calibration.file, finding.message);
+    if (!is_for(calibration, cluster))
+      finding.note = fmt::format("it was fitted for cluster '{}', not for '{}'", calibration.cluster, cluster.name);
+    throw InputError(std::move(finding));
+  }
+}
+
+}  // namespace simsync

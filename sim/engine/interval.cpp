@@ -1,0 +1,75 @@
+#include "sim/engine/interval.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "platforms/calibration.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr double kNormal90 = 1.6449;  // standard deviations on each side that hold 90 % of a normal distribution
+
+/// log(step) with one parameter elsewhere; nullopt when its range does not reach so far.
+std::optional<double> log_step(PredictRequest request, const CalibratedParameter& parameter, double distance) {
+  const std::string text = parameter.scale.text(parameter.moved(distance));
+  request.settings.insert(request.settings.begin(), {parameter.key, text});
+  try {
+    const Problem problem = prepare(request);
+    return std::log(replay(problem.plan, problem.cluster, problem.options).step.value());
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+/// Change of log(step) by one standard deviation of the parameter.
+double sensitivity(const PredictRequest& request, const CalibratedParameter& parameter, double log_fitted) {
+  const auto set = [&](const auto& setting) { return setting.first == parameter.key; };
+  if (parameter.deviation == 0.0 || std::any_of(request.settings.begin(), request.settings.end(), set)) return 0.0;
+  const auto below = log_step(request, parameter, -parameter.deviation);
+  const auto above = log_step(request, parameter, parameter.deviation);
+  if (below && above) return 0.5 * (*above - *below);
+  if (below) return log_fitted - *below;
+  return above ? *above - log_fitted : 0.0;
+}
+
+double variance_of_parameters(const PredictRequest& request, const Calibration& calibration, double log_fitted) {
+  std::vector<double> change;
+  for (const auto& parameter : calibration.parameters) change.push_back(sensitivity(request, parameter, log_fitted));
+  double sum = 0.0;
+  for (std::size_t a = 0; a < change.size(); ++a)
+    for (std::size_t b = 0; b < change.size(); ++b) sum += change[a] * change[b] * calibration.correlation[a][b];
+  return std::max(0.0, sum);
+}
+
+/// Of the measured steps' compute, relative to its mean; 0 when only a mean is known.
+double variance_of_profile(const Profile& profile) {
+  if (profile.steps.size() < 2) return 0.0;
+  std::vector<double> totals;
+  for (const auto& step : profile.steps) {
+    double total = 0.0;
+    for (const LayerTime& layer : step) total += layer.forward.value() + layer.backward.value();
+    totals.push_back(total);
+  }
+  double mean = 0.0;
+  for (const double total : totals) mean += total / static_cast<double>(totals.size());
+  double sum = 0.0;
+  for (const double total : totals) sum += (total / mean - 1.0) * (total / mean - 1.0);
+  return sum / static_cast<double>(totals.size() - 1);
+}
+
+}  // namespace
+
+StepInterval step_interval(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {
+  if (request.calibration.empty()) return {prediction.step, prediction.step};
+  const Calibration calibration = load_calibration(request.calibration);
+  const double compute = std::min(1.0, prediction.compute / prediction.step);
+  const double model_form = (1.0 - compute) * calibration.residuals.rms_pct / 100.0;
+  const double variance = variance_of_parameters(request, calibration, std::log(prediction.step.value())) +
+                          model_form * model_form + compute * compute * variance_of_profile(problem.profile);
+  const double reach = std::exp(kNormal90 * std::sqrt(variance));
+  return {prediction.step / reach, reach * prediction.step};
+}
+
+}  // namespace simsync

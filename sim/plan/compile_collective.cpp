@@ -1,0 +1,144 @@
+// How one collective runs on a cluster: its protocol, its algorithm, its setup.
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "base/error.hpp"
+#include "platforms/topology.hpp"
+#include "sim/plan/compile.hpp"
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync {
+namespace {
+
+/// What does not depend on the protocol. Rates are those of the links.
+struct HopRates {
+  Path intra;
+  Path inter;
+  double rate_intra = 0.0;
+  double rate_inter = 0.0;
+  double rate_rank = 0.0;
+  double rate_node = 0.0;
+  bool has_intra = false;
+  bool has_inter = false;
+};
+
+double rate_along(const Topology& topology, const Path& path, double streams) {
+  double rate = streams * path.stream_cap.value();
+  for (const LinkId id : path.links)
+    rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
+  return rate;
+}
+
+HopRates hop_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
+  HopRates out;
+  const Place first = ranks.front();
+  const auto other_node =
+      std::find_if(ranks.begin(), ranks.end(), [&](const Place& p) { return p.node != first.node; });
+  const auto neighbors =
+      std::adjacent_find(ranks.begin(), ranks.end(), [](const Place& a, const Place& b) { return a.node == b.node; });
+  out.has_intra = neighbors != ranks.end();
+  out.has_inter = other_node != ranks.end();
+  std::set<int> nodes{first.node};
+  if (out.has_inter) nodes.insert(other_node->node);
+  if (out.has_intra) nodes.insert(neighbors->node);
+  const Topology topology(cluster, std::vector<int>(nodes.begin(), nodes.end()));
+  constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+  if (out.has_intra) {
+    out.intra = topology.path(*neighbors, *(neighbors + 1));
+    out.rate_intra = rate_along(topology, out.intra, kNoLimit);
+  }
+  if (!out.has_inter) return out;
+  const int channels = cluster.collective.channels;
+  out.inter = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
+  out.rate_inter = rate_along(topology, out.inter, channels);
+  const Path own = hop_path(topology, CollectiveAlgorithm::Hierarchical, first, *other_node, false);
+  out.rate_rank = rate_along(topology, own, channels);
+  out.rate_node = rate_along(topology, topology.between_nodes(first.node, other_node->node), kNoLimit);
+  // Two nodes send to each other at the same time.
+  const bool alone = std::all_of(ranks.begin(), ranks.end(),
+                                 [&](const Place& p) { return p.node == *nodes.begin() || p.node == *nodes.rbegin(); });
+  if (cluster.network.pair_bandwidth && alone)
+    out.rate_inter = std::min(out.rate_inter, 0.5 * cluster.network.pair_bandwidth->value());
+  return out;
+}
+
+LinkRates with_costs(const HopRates& hops, const CollectiveCosts& costs, bool overlap) {
+  LinkRates out;
+  out.overlap = overlap;
+  if (hops.has_intra) {
+    out.alpha_intra = hops.intra.latency + hops.intra.message_cost + costs.per_step_intra;
+    out.rate_intra = BytesPerSecond{hops.rate_intra * costs.efficiency};
+  }
+  if (hops.has_inter) {
+    out.alpha_inter = hops.inter.latency + hops.inter.message_cost + costs.per_step_inter;
+    out.rate_inter = BytesPerSecond{hops.rate_inter * costs.efficiency};
+    out.rate_rank = BytesPerSecond{hops.rate_rank * costs.efficiency};
+    out.rate_node = BytesPerSecond{hops.rate_node * costs.efficiency};
+  }
+  return out;
+}
+
+}  // namespace
+
+CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol) {
+  CollectiveCosts costs = cluster.collective;
+  if (protocol.empty()) return costs;
+  const Protocol& one = costs.protocols.at(protocol);
+  costs.per_step_intra = one.per_step_intra;
+  costs.per_step_inter = one.per_step_inter;
+  costs.efficiency = one.efficiency;
+  return costs;
+}
+
+std::vector<ProtocolRates> link_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
+  const HopRates hops = hop_rates(cluster, ranks);
+  std::vector<ProtocolRates> out;
+  for (const auto& [name, protocol] : cluster.collective.protocols)
+    out.push_back({name, with_costs(hops, costs_of(cluster, name), protocol.overlap)});
+  if (out.empty()) out.push_back({{}, with_costs(hops, cluster.collective, false)});
+  return out;
+}
+
+Seconds collective_setup(const CollectiveCosts& costs, double bytes) {
+  return costs.launch + (costs.payload_rate ? Seconds{bytes / costs.payload_rate->value()} : Seconds{0.0});
+}
+
+Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, CollectivePrimitive primitive,
+                     CollectiveAlgorithm algorithm, double bytes) {
+  SIMSYNC_ASSERT(!ranks.empty());
+  for (const Place& rank : ranks) {
+    if (rank.node < cluster.node_count() && rank.gpu < cluster.group_of(rank.node).gpus) continue;
+    throw PlanError("cluster '" + cluster.name + "' has no " + name_of(rank));
+  }
+  Plan plan;
+  plan.model = name_of(primitive);
+  plan.strategy = name_of(primitive);
+  plan.set_ranks(std::move(ranks));
+  const CollectiveChoice choice =
+      choose(primitive, algorithm, group_shape(plan), bytes, link_rates(cluster, plan.ranks));
+  Op op;
+  op.kind = OpKind::Collective;
+  op.scope = Scope::Job;
+  op.reason = {Phase::Synchronize, -1, name_of(primitive)};
+  op.duration = collective_setup(cluster.collective, bytes);
+  op.bytes = bytes;
+  op.primitive = primitive;
+  op.algorithm = choice.algorithm;
+  op.protocol = choice.protocol;
+  plan.ops.push_back(std::move(op));
+  return plan;
+}
+
+namespace detail {
+
+void PlanWriter::choose_protocol(Op& op) const {
+  if (cluster.collective.protocols.empty()) return;
+  const auto [begin, end] = plan.cell_ranks(op.scope, 0);
+  const GroupShape group = op.scope == Scope::Job ? group_shape(plan) : GroupShape{.node_begin = {0, end - begin}};
+  const std::vector<Place> ranks(plan.ranks.begin() + begin, plan.ranks.begin() + end);
+  op.protocol = choose(op.primitive, op.algorithm, group, op.bytes, link_rates(cluster, ranks)).protocol;
+}
+
+}  // namespace detail
+}  // namespace simsync

@@ -1,0 +1,323 @@
+#include "validate/calibrate/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/error.hpp"
+#include "platforms/reader.hpp"
+#include "validate/fit.hpp"
+
+namespace simsync {
+namespace {
+
+/// A parameter that the rows leave open by more than this (one standard deviation, as a factor) is not identified.
+const double kMostDeviation = std::log(2.0);
+/// Changes of a prediction that nobody can measure.
+constexpr double kNoEffect = 1e-3;
+/// No set of measurements is better than this, whatever its residuals.
+constexpr double kLeastError = 0.002;
+constexpr double kNamedShare = 0.3;
+
+/// Sum of squares under Huber's cut: twice the robust loss.
+double loss_of(const std::vector<double>& residuals) {
+  constexpr double kCut = 0.1;
+  double sum = 0.0;
+  for (const double r : residuals) sum += std::abs(r) <= kCut ? r * r : kCut * (2.0 * std::abs(r) - kCut);
+  return sum;
+}
+
+/// One description fitted to the probes.
+class ModelFit {
+public:
+  ModelFit(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options,
+           CalibrationModel model)
+      : cluster_(cluster), probes_(probes), options_(options), model_(std::move(model)) {}
+
+  /// `before` are values that a simpler description found, by key; what this one finds is added.
+  void run(std::map<std::string, double>& before);
+  /// Bayesian information criterion: the smaller, the better described for its number of parameters.
+  [[nodiscard]] double criterion() const { return criterion_; }
+  [[nodiscard]] CalibrationResult result();
+  [[nodiscard]] bool identified() const;
+  void expect_identified() const;
+
+private:
+  [[nodiscard]] double value_at(const Unknown& unknown, double share) const {
+    return Scale{.dimension = unknown.dimension, .logarithmic = true}.at(share, unknown.low, unknown.high);
+  }
+  [[nodiscard]] std::string text_at(std::size_t p, double share) const {
+    const Unknown& unknown = model_.unknowns[p];
+    return Scale{.dimension = unknown.dimension, .logarithmic = true}.text(value_at(unknown, share));
+  }
+  [[nodiscard]] std::vector<double> start_from(const std::map<std::string, double>& before, double steps) const;
+  [[nodiscard]] double width(std::size_t p) const { return std::log(model_.unknowns[p].high / model_.unknowns[p].low); }
+  [[nodiscard]] Cluster cluster_at(const std::vector<double>& shares) const;
+  [[nodiscard]] std::vector<double> residuals(const std::vector<double>& shares) const;
+  void add_prior(const std::vector<double>& shares, std::vector<double>& out) const;
+  void prepare_prior();
+  bool drop_without_effect();
+  [[nodiscard]] bool is_nothing(std::size_t p) const;
+  [[nodiscard]] double error() const;
+  [[nodiscard]] double deviation(std::size_t p) const {
+    return error() * width(p) * std::sqrt(std::max(0.0, fit_.covariance[p][p]));
+  }
+
+  const Cluster& cluster_;
+  const std::vector<Probe>& probes_;
+  const CalibrateOptions& options_;
+  CalibrationModel model_;
+  std::vector<std::string> notes_;
+  FitResult fit_;
+  double criterion_ = 0.0;
+  // Prior: which unknowns it knows, its means on their axes, and the inverse root of its covariance.
+  std::vector<std::size_t> known_;
+  Eigen::VectorXd prior_mean_;
+  Eigen::MatrixXd prior_root_;
+};
+
+Cluster ModelFit::cluster_at(const std::vector<double>& shares) const {
+  auto settings = model_.assumed;
+  for (std::size_t p = 0; p < shares.size(); ++p) settings.emplace_back(model_.unknowns[p].key, text_at(p, shares[p]));
+  Cluster out = cluster_;
+  apply_settings(out, settings);
+  return out;
+}
+
+std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const {
+  const Cluster cluster = cluster_at(shares);
+  std::vector<double> out;
+  for (const Probe& probe : probes_) out.push_back(std::log(predicted_time(probe, cluster) / probe.measured));
+  add_prior(shares, out);
+  return out;
+}
+
+void ModelFit::prepare_prior() {
+  known_.clear();
+  if (!options_.prior) return;
+  const Calibration& prior = *options_.prior;
+  std::vector<std::size_t> from;
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
+    for (std::size_t q = 0; q < prior.parameters.size(); ++q) {
+      if (prior.parameters[q].key != model_.unknowns[p].key || prior.parameters[q].value <= 0.0) continue;
+      known_.push_back(p);
+      from.push_back(q);
+    }
+  }
+  const auto n = static_cast<Eigen::Index>(from.size());
+  Eigen::MatrixXd covariance(n, n);
+  prior_mean_.resize(n);
+  for (Eigen::Index a = 0; a < n; ++a) {
+    const auto& parameter = prior.parameters[from[static_cast<std::size_t>(a)]];
+    const double unit = parameter.scale.logarithmic ? 1.0 : parameter.value;
+    prior_mean_[a] = std::log(parameter.value);
+    for (Eigen::Index b = 0; b < n; ++b) {
+      const auto& other = prior.parameters[from[static_cast<std::size_t>(b)]];
+      const double other_unit = other.scale.logarithmic ? 1.0 : other.value;
+      covariance(a, b) =
+          prior.covariance(from[static_cast<std::size_t>(a)], from[static_cast<std::size_t>(b)]) / unit / other_unit;
+    }
+    covariance(a, a) += options_.between_clusters * options_.between_clusters;
+  }
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(covariance);
+  prior_root_ = solver.operatorInverseSqrt();
+}
+
+/// Distances from the prior in its standard deviations, in the unit of the rows' residuals.
+void ModelFit::add_prior(const std::vector<double>& shares, std::vector<double>& out) const {
+  if (known_.empty()) return;
+  Eigen::VectorXd distance(prior_mean_.size());
+  for (Eigen::Index a = 0; a < distance.size(); ++a) {
+    const std::size_t p = known_[static_cast<std::size_t>(a)];
+    distance[a] = std::log(value_at(model_.unknowns[p], shares[p])) - prior_mean_[a];
+  }
+  const double error = std::max(kLeastError, options_.prior->residuals.rms_pct / 100.0);
+  const Eigen::VectorXd scaled = error * (prior_root_ * distance);
+  for (const double value : scaled) out.push_back(value);
+}
+
+/// Standard deviation of a row.
+double ModelFit::error() const {
+  const auto values = residuals(fit_.shares);
+  const auto freedom = static_cast<double>(values.size()) - static_cast<double>(model_.unknowns.size());
+  return std::max(kLeastError, std::sqrt(loss_of(values) / std::max(1.0, freedom)));
+}
+
+bool ModelFit::drop_without_effect() {
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
+    const Unknown& unknown = model_.unknowns[p];
+    if (unknown.demanded || deviation(p) <= kMostDeviation) continue;
+    const bool time = unknown.dimension == Dimension::Time;
+    const double effect = fit_.effect[p] / width(p);
+    if (effect > kNoEffect && !(time && is_nothing(p))) continue;
+    notes_.push_back(time ? fmt::format("'{}' cannot be told from 0 and is taken as 0", unknown.key)
+                          : fmt::format("nothing depends on '{}', which was left as it is", unknown.key));
+    if (time) model_.assumed.emplace_back(unknown.key, "0");
+    model_.unknowns.erase(model_.unknowns.begin() + static_cast<std::ptrdiff_t>(p));
+    return true;
+  }
+  return false;
+}
+
+/// Without this time the others, as they are, describe the rows about as well.
+bool ModelFit::is_nothing(std::size_t p) const {
+  const auto with = residuals(fit_.shares);
+  auto shares = fit_.shares;
+  shares[p] = 0.0;  // the least that its range has
+  const auto without = residuals(shares);
+  constexpr double kWorse = 1.05;
+  return loss_of(without) <= kWorse * loss_of(with);
+}
+
+/// A protocol starts as what was found for all sizes together, with `steps` times its costs per round; one with flags
+/// reaches a smaller share of the rate.
+std::vector<double> ModelFit::start_from(const std::map<std::string, double>& before, double steps) const {
+  constexpr std::string_view kProtocols = "collective.protocols.";
+  std::vector<double> shares;
+  for (const Unknown& unknown : model_.unknowns) {
+    auto found = before.find(unknown.key);
+    double factor = 1.0;
+    if (found == before.end() && unknown.key.starts_with(kProtocols)) {
+      const std::string field = unknown.key.substr(unknown.key.rfind('.') + 1);
+      found = before.find("collective." + field);
+      if (field != "efficiency") factor = steps;
+      if (field == "efficiency" && unknown.key.find(".simple.") == std::string::npos)
+        factor = unknown.key.find(".ll128.") == std::string::npos ? 0.3 : 0.6;
+    }
+    const Scale scale{.dimension = unknown.dimension, .logarithmic = true};
+    shares.push_back(found == before.end() ? 0.5 : scale.share_of(factor * found->second, unknown.low, unknown.high));
+  }
+  return shares;
+}
+
+void ModelFit::run(std::map<std::string, double>& before) {
+  for (;;) {
+    prepare_prior();
+    if (probes_.size() + known_.size() < model_.unknowns.size())
+      throw InputError(fmt::format("{} parameters need at least as many measurements, got {}", model_.unknowns.size(),
+                                   probes_.size()),
+                       "name fewer with --fit, fix some with --set, or bring a prior");
+    FitOptions options{.plain_tail = known_.size()};
+    if (!before.empty()) options.starts = {start_from(before, 1.0), start_from(before, 2.0)};
+    fit_ = fit_shares(
+        model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); }, options);
+    if (!drop_without_effect()) break;
+    if (model_.unknowns.empty()) throw InputError("these measurements depend on none of the parameters");
+  }
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
+    before[model_.unknowns[p].key] = value_at(model_.unknowns[p], fit_.shares[p]);
+  auto values = residuals(fit_.shares);
+  values.resize(probes_.size());
+  const auto n = static_cast<double>(probes_.size());
+  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values) / n)) +
+               static_cast<double>(model_.unknowns.size()) * std::log(n);
+}
+
+bool ModelFit::identified() const {
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
+    if (deviation(p) > kMostDeviation) return false;
+  return true;
+}
+
+void ModelFit::expect_identified() const {
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
+    if (deviation(p) <= kMostDeviation) continue;
+    std::vector<std::string> others;
+    for (std::size_t q = 0; q < model_.unknowns.size(); ++q) {
+      const double correlation =
+          fit_.covariance[p][q] / std::sqrt(std::max(1e-30, fit_.covariance[p][p] * fit_.covariance[q][q]));
+      if (q != p && std::abs(correlation) > 1.0 - kNamedShare) others.push_back("'" + model_.unknowns[q].key + "'");
+    }
+    const std::string why =
+        others.empty() ? "they hardly depend on it" : fmt::format("it trades off against {}", fmt::join(others, ", "));
+    throw InputError(fmt::format("the measurements cannot identify '{}': {}", model_.unknowns[p].key, why),
+                     "measure other sizes, rank counts or tensor counts, or fix a value with --set");
+  }
+}
+
+CalibrationResult ModelFit::result() {
+  CalibrationResult out;
+  out.model = model_.name;
+  out.notes = notes_;
+  Calibration& c = out.calibration;
+  c.cluster = cluster_.name;
+  c.date = options_.date;
+  c.sources = options_.sources;
+  c.rows = probes_.size();
+  c.assumed = model_.assumed;
+  const double scale = error();
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
+    CalibratedParameter parameter;
+    parameter.key = model_.unknowns[p].key;
+    parameter.scale = {.dimension = model_.unknowns[p].dimension, .logarithmic = true};
+    parameter.value = parse_scaled(text_at(p, fit_.shares[p]))->value;  // as the file will say
+    parameter.deviation = scale * width(p) * std::sqrt(std::max(0.0, fit_.covariance[p][p]));
+    c.parameters.push_back(std::move(parameter));
+    auto& row = c.correlation.emplace_back();
+    for (std::size_t q = 0; q < model_.unknowns.size(); ++q)
+      row.push_back(p == q
+                        ? 1.0
+                        : std::clamp(fit_.covariance[p][q] / std::sqrt(fit_.covariance[p][p] * fit_.covariance[q][q]),
+                                     -1.0, 1.0));
+  }
+  Cluster calibrated = cluster_;
+  apply(calibrated, c);
+  out.rows = predict_rows(calibrated, probes_);
+  c.residuals = residuals_of(out.rows);
+  return out;
+}
+
+}  // namespace
+
+std::vector<CalibratedRow> predict_rows(const Cluster& calibrated, const std::vector<Probe>& probes) {
+  const Cluster grown = grown_for(calibrated, probes);
+  std::vector<CalibratedRow> out;
+  for (const Probe& probe : probes) out.push_back({probe, predicted_time(probe, grown)});
+  return out;
+}
+
+Residuals residuals_of(const std::vector<CalibratedRow>& rows) {
+  if (rows.empty()) return {};
+  std::vector<double> errors;
+  double sum = 0.0;
+  for (const auto& row : rows) {
+    errors.push_back(std::abs(row.error_pct()));
+    sum += row.error_pct() * row.error_pct();
+  }
+  std::sort(errors.begin(), errors.end());
+  return {.rms_pct = std::sqrt(sum / static_cast<double>(errors.size())),
+          .median_pct = 0.5 * (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]),
+          .worst_pct = errors.back()};
+}
+
+CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
+  std::vector<CalibrationModel> models;
+  if (options.unknowns.empty()) {
+    models = models_for(cluster, probes);
+  } else {
+    models = {{.name = "as told", .assumed = {}, .unknowns = options.unknowns}};
+  }
+  const Cluster grown = grown_for(cluster, probes);
+  std::optional<ModelFit> best;
+  std::map<std::string, double> found;
+  for (CalibrationModel& model : models) {
+    if (options.progress) options.progress(model.name);
+    for (const auto& [key, value] : options.assumed) {
+      std::erase_if(model.unknowns, [&](const Unknown& unknown) { return unknown.key == key; });
+      std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == key; });
+      model.assumed.emplace_back(key, value);
+    }
+    ModelFit fit(grown, probes, options, std::move(model));
+    fit.run(found);
+    const bool better =
+        best && (fit.identified() != best->identified() ? fit.identified() : fit.criterion() < best->criterion());
+    if (!best || better) best.emplace(std::move(fit));
+  }
+  best->expect_identified();
+  return best->result();
+}
+
+}  // namespace simsync

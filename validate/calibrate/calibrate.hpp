@@ -1,0 +1,71 @@
+// From probes to a Calibration.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "platforms/calibration.hpp"
+#include "validate/calibrate/probe.hpp"
+
+namespace simsync {
+
+/// A number of set_parameter that is to be found, between two bounds on a logarithmic axis.
+struct Unknown {
+  std::string key;
+  Dimension dimension = Dimension::Number;
+  double low = 0.0;
+  double high = 0.0;
+  /// Wanted by the caller: refused when the rows do not depend on it. Else it is then left as the cluster has it.
+  bool demanded = false;
+};
+
+/// One way to describe a cluster: what is set, and what is to be found.
+struct CalibrationModel {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> assumed;
+  std::vector<Unknown> unknowns;
+};
+
+struct CalibrateOptions {
+  std::vector<std::pair<std::string, std::string>> assumed;  ///< set and not fitted
+  std::vector<Unknown> unknowns;                             ///< instead of those that follow from the probes
+  std::optional<Calibration> prior;
+  /// Standard deviation, on a logarithmic axis, of a number from one cluster to another; added to the prior's own.
+  double between_clusters = 0.5;
+  std::string date;  ///< YYYY-MM-DD
+  std::vector<std::string> sources;
+  std::function<void(const std::string& what)> progress;
+};
+
+struct CalibratedRow {
+  Probe probe;
+  Seconds predicted;
+  [[nodiscard]] double error_pct() const { return 100.0 * (predicted / probe.measured - 1.0); }
+};
+
+struct CalibrationResult {
+  Calibration calibration;
+  std::string model;  ///< name of the description that was chosen
+  std::vector<CalibratedRow> rows;
+  std::vector<std::string> notes;  ///< what was left as it was, and why
+};
+
+/// The descriptions that calibrate chooses from when it is not told what to find: parameters that the probes depend on,
+/// with one, two or three protocols of collectives (LL and LL128 send flags beside the data, Simple does not), with and
+/// without a pass over the payload.
+std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vector<Probe>& probes);
+
+/// Robust fit of log(predicted / measured); of the descriptions that the probes identify, the one with the least
+/// Bayesian information criterion.
+/// @throws InputError when there are fewer probes than parameters, or a parameter is not identified by them, naming it
+/// and what it trades off against; PlanError when a probe does not fit the cluster.
+CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options);
+
+/// What a calibrated cluster predicts for each probe.
+std::vector<CalibratedRow> predict_rows(const Cluster& calibrated, const std::vector<Probe>& probes);
+/// Of log(predicted / measured), as percent.
+Residuals residuals_of(const std::vector<CalibratedRow>& rows);
+
+}  // namespace simsync

@@ -1,0 +1,138 @@
+// Which parameters a set of probes can speak about.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.hpp"
+#include "platforms/reader.hpp"
+#include "validate/calibrate/calibrate.hpp"
+
+namespace simsync {
+namespace {
+
+/// What a set of probes covers.
+struct Coverage {
+  std::set<int> ranks_inside;   ///< rank counts of collectives on one node
+  std::set<int> nodes_between;  ///< node counts of collectives on several
+  std::size_t collectives = 0;
+  bool push = false;
+  bool pull = false;
+  bool message_inside = false;
+  bool message_between = false;
+};
+
+Coverage coverage_of(const Cluster& cluster, const std::vector<Probe>& probes) {
+  Coverage out;
+  for (const Probe& probe : probes) {
+    const auto places = places_of(probe, cluster);
+    const int nodes = places.back().node - places.front().node + 1;
+    if (probe.kind == ProbeKind::Push) out.push = true;
+    if (probe.kind == ProbeKind::Pull) out.pull = true;
+    if (probe.kind == ProbeKind::Message) (nodes > 1 ? out.message_between : out.message_inside) = true;
+    if (!probe.collective()) continue;
+    ++out.collectives;
+    if (nodes > 1) {
+      out.nodes_between.insert(nodes);
+    } else {
+      out.ranks_inside.insert(probe.ranks);
+    }
+  }
+  return out;
+}
+
+Unknown time(std::string key, double low, double high) {
+  return {std::move(key), Dimension::Time, low, high, false};
+}
+Unknown share(std::string key) {
+  return {std::move(key), Dimension::Number, 0.02, 1.0, false};
+}
+Unknown rate(std::string key, double low, double high) {
+  return {std::move(key), Dimension::Rate, low, high, false};
+}
+
+const NodeGroup& device_group(const Cluster& cluster) {
+  for (const NodeGroup& group : cluster.groups)
+    if (group.gpus > 0) return group;
+  throw PlanError(fmt::format("cluster '{}' has no devices to calibrate", cluster.name));
+}
+
+std::string link_inside(const NodeGroup& group) {
+  const bool direct = !group.fabric.gpu_link.empty() && group.fabric.peer_to_peer;
+  return direct ? group.fabric.gpu_link : group.fabric.pcie_link;
+}
+
+/// Everything but collectives.
+std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& covered) {
+  const NodeGroup& group = device_group(cluster);
+  const bool between = covered.push || covered.pull || covered.message_between;
+  std::vector<Unknown> out;
+  if (between || !covered.nodes_between.empty()) out.push_back(share("link." + group.nic_link + ".efficiency"));
+  if (between) out.push_back(time("link." + group.nic_link + ".latency", 1e-7, 0.05));
+  if (covered.message_inside) {
+    out.push_back(share("link." + link_inside(group) + ".efficiency"));
+    out.push_back(time("link." + link_inside(group) + ".latency", 1e-8, 0.01));
+  }
+  const auto host =
+      std::find_if(cluster.groups.begin(), cluster.groups.end(), [](const auto& g) { return g.gpus == 0; });
+  const std::string server = host == cluster.groups.end() ? group.name : host->name;
+  if (covered.push || covered.pull) out.push_back(time("group." + server + ".cpu.per_tensor", 1e-7, 0.05));
+  if (covered.push) out.push_back(rate("group." + server + ".cpu.sum_rate", 1e7, 1e12));
+  return out;
+}
+
+struct ProtocolShape {
+  const char* name;
+  bool overlap;
+};
+
+/// Costs of collectives, by protocol or for all alike.
+void add_collectives(CalibrationModel& model, const Coverage& covered, const std::vector<ProtocolShape>& protocols) {
+  const bool several = covered.ranks_inside.size() + covered.nodes_between.size() > 1;
+  if (several) model.unknowns.push_back(time("collective.launch", 1e-6, 0.02));
+  const auto add = [&](const std::string& prefix) {
+    if (!covered.ranks_inside.empty()) model.unknowns.push_back(time(prefix + "per_step_intra", 1e-7, 1e-3));
+    if (!covered.nodes_between.empty()) model.unknowns.push_back(time(prefix + "per_step_inter", 1e-7, 0.01));
+    if (!covered.ranks_inside.empty()) model.unknowns.push_back(share(prefix + "efficiency"));
+  };
+  for (const auto& [name, overlap] : protocols) {
+    const std::string prefix = fmt::format("collective.protocols.{}.", name);
+    model.assumed.emplace_back(prefix + "overlap", overlap ? "true" : "false");
+    add(prefix);
+    // On several nodes only, the wire's share is found once and each further protocol's relative to it.
+    if (covered.ranks_inside.empty() && overlap) model.unknowns.push_back(share(prefix + "efficiency"));
+  }
+  if (protocols.empty()) add("collective.");
+}
+
+}  // namespace
+
+std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vector<Probe>& probes) {
+  const Cluster grown = grown_for(cluster, probes);
+  const Coverage covered = coverage_of(grown, probes);
+  CalibrationModel base{.name = "plain", .assumed = {}, .unknowns = wires_and_servers(cluster, covered)};
+  if (covered.collectives == 0) return {base};
+  // The link's own share stands aside: what a collective reaches of the nominal rate is the protocol's.
+  if (!covered.ranks_inside.empty() && !covered.message_inside)
+    base.assumed.emplace_back("link." + link_inside(device_group(cluster)) + ".efficiency", "1");
+  const std::vector<std::pair<const char*, std::vector<ProtocolShape>>> shapes{
+      {"one protocol", {}},
+      {"ll128 and simple", {{"ll128", true}, {"simple", false}}},
+      {"ll, ll128 and simple", {{"ll", true}, {"ll128", true}, {"simple", false}}}};
+  // With one rank count the pass over the payload only shows as a lower rate.
+  const bool several = covered.ranks_inside.size() + covered.nodes_between.size() > 1;
+  std::vector<CalibrationModel> out;
+  for (const auto& [name, protocols] : shapes) {
+    for (const bool payload : {false, true}) {
+      if (payload && !several) continue;
+      CalibrationModel model = base;
+      model.name = fmt::format("{}{}", name, payload ? ", with a pass over the payload" : "");
+      add_collectives(model, covered, protocols);
+      if (payload) model.unknowns.push_back(rate("collective.payload_rate", 1e8, 1e13));
+      if (model.unknowns.size() < probes.size() || out.empty()) out.push_back(std::move(model));
+    }
+  }
+  return out;
+}
+
+}  // namespace simsync

@@ -1,0 +1,196 @@
+#include "validate/calibrate/probe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "platforms/reader.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/plan/compile.hpp"
+
+namespace simsync {
+namespace {
+
+/// Devices of a node of the group that grows.
+int devices_per_node(const Cluster& cluster) {
+  for (auto group = cluster.groups.rbegin(); group != cluster.groups.rend(); ++group)
+    if (group->gpus > 0) return group->gpus;
+  throw PlanError(fmt::format("cluster '{}' has no devices to calibrate", cluster.name));
+}
+
+bool has_server(const Probe& probe) {
+  return probe.kind == ProbeKind::Push || probe.kind == ProbeKind::Pull;
+}
+
+int ranks_per_node(const Probe& probe, const Cluster& cluster) {
+  return probe.per_node > 0 ? probe.per_node : devices_per_node(cluster);
+}
+
+int nodes_of(const Probe& probe, const Cluster& cluster) {
+  const int each = ranks_per_node(probe, cluster);
+  return (probe.ranks + each - 1) / each;
+}
+
+bool has_host_without_devices(const Cluster& cluster) {
+  return std::any_of(cluster.groups.begin(), cluster.groups.end(), [](const NodeGroup& g) { return g.gpus == 0; });
+}
+
+Place server_of(const Cluster& cluster, const std::vector<Place>& ranks) {
+  for (int node = 0; node < cluster.node_count(); ++node)
+    if (cluster.group_of(node).gpus == 0) return {node, -1};
+  return {ranks.back().node + 1, -1};
+}
+
+CollectivePrimitive primitive_of(ProbeKind kind) {
+  if (kind == ProbeKind::AllGather) return CollectivePrimitive::AllGather;
+  return kind == ProbeKind::ReduceScatter ? CollectivePrimitive::ReduceScatter : CollectivePrimitive::AllReduce;
+}
+
+/// Ops of a plan that is not a training step: transfers and a server's work.
+class Transfers {
+public:
+  Transfers(const Probe& probe, const Cluster& cluster) : probe_(probe), cluster_(cluster) {
+    plan_.set_ranks(places_of(probe, cluster));
+    plan_.model = plan_.strategy = name_of(probe.kind);
+  }
+
+  Plan push() {
+    const Place server = serve();
+    for (int tensor = 0; tensor < probe_.count; ++tensor) {
+      const OpId sent = transfer({End::Kind::Host, {}}, {End::Kind::Fixed, server}, {});
+      const CpuClass& cpu = cluster_.group_of(server.node).cpu;
+      work(server, cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()}, {{sent, 0}});
+    }
+    return std::move(plan_);
+  }
+
+  Plan pull() {
+    const Place server = serve();
+    for (int tensor = 0; tensor < probe_.count; ++tensor) {
+      const OpId served = work(server, cluster_.group_of(server.node).cpu.per_tensor, {});
+      transfer({End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}});
+    }
+    return std::move(plan_);
+  }
+
+  /// The first rank sends; the plan has one rank only, so that nobody else does.
+  Plan message() {
+    const Place to = plan_.ranks.at(1);
+    Plan plan;
+    plan.set_ranks({plan_.ranks.front()});
+    plan.model = plan.strategy = name_of(probe_.kind);
+    plan_ = std::move(plan);
+    const OpId sent = transfer({End::Kind::Device, {}}, {End::Kind::Fixed, to}, {});
+    Op& op = plan_.ops[static_cast<std::size_t>(sent)];
+    op.messages = probe_.count;
+    op.bytes *= probe_.count;
+    return std::move(plan_);
+  }
+
+private:
+  Place serve() {
+    const Place server = server_of(cluster_, plan_.ranks);
+    plan_.servers = {server};
+    const int threads = std::max(1, cluster_.group_of(server.node).cpu.threads);
+    plan_.queues.push_back({.name = name_of(server) + " server", .scope = Scope::Job, .slots = threads});
+    return server;
+  }
+  OpId add(Op op) {
+    plan_.ops.push_back(std::move(op));
+    return static_cast<OpId>(plan_.ops.size()) - 1;
+  }
+  OpId transfer(End from, End to, std::vector<After> after) {
+    Op op;
+    op.kind = OpKind::Transfer;
+    op.scope = Scope::Rank;
+    op.from = from;
+    op.to = to;
+    op.bytes = probe_.bytes;
+    op.streams = 1;
+    op.after = std::move(after);
+    op.reason = {probe_.kind == ProbeKind::Pull ? Phase::Pull : Phase::Push, -1, name_of(probe_.kind)};
+    return add(std::move(op));
+  }
+  OpId work(Place server, Seconds duration, std::vector<After> after) {
+    Op op;
+    op.kind = OpKind::HostWork;
+    op.scope = Scope::Rank;
+    op.queue = 0;
+    op.from = {End::Kind::Fixed, server};
+    op.duration = duration;
+    op.after = std::move(after);
+    op.reason = {Phase::Serve, -1, name_of(probe_.kind)};
+    return add(std::move(op));
+  }
+
+  const Probe& probe_;
+  const Cluster& cluster_;
+  Plan plan_;
+};
+
+}  // namespace
+
+const char* name_of(ProbeKind kind) {
+  switch (kind) {
+    case ProbeKind::AllReduce:
+      return "all-reduce";
+    case ProbeKind::AllGather:
+      return "all-gather";
+    case ProbeKind::ReduceScatter:
+      return "reduce-scatter";
+    case ProbeKind::Push:
+      return "push";
+    case ProbeKind::Pull:
+      return "pull";
+    case ProbeKind::Message:
+      return "message";
+  }
+  return "?";
+}
+
+std::vector<Place> places_of(const Probe& probe, const Cluster& cluster) {
+  const int each = ranks_per_node(probe, cluster);
+  std::vector<Place> out;
+  for (int node = 0; node < cluster.node_count() && std::ssize(out) < probe.ranks; ++node) {
+    const int here = std::min(each, cluster.group_of(node).gpus);
+    if (probe.per_node > 0 && here > 0 && here < each)
+      throw PlanError(fmt::format("{}: {} ranks on a node, a node of cluster '{}' has {} devices", probe.where, each,
+                                  cluster.name, here));
+    for (int gpu = 0; gpu < here && std::ssize(out) < probe.ranks; ++gpu) out.push_back({node, gpu});
+  }
+  if (std::ssize(out) < probe.ranks)
+    throw PlanError(fmt::format("{}: {} ranks do not fit on cluster '{}'", probe.where, probe.ranks, cluster.name));
+  return out;
+}
+
+Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes) {
+  int nodes = 1;
+  for (const Probe& probe : probes) {
+    const bool host = has_server(probe) && !has_host_without_devices(cluster);
+    nodes = std::max(nodes, nodes_of(probe, cluster) + (host ? 1 : 0));
+  }
+  return grown_to(cluster, nodes * devices_per_node(cluster));
+}
+
+Plan plan_of(const Probe& probe, const Cluster& cluster) {
+  switch (probe.kind) {
+    case ProbeKind::Push:
+      return Transfers(probe, cluster).push();
+    case ProbeKind::Pull:
+      return Transfers(probe, cluster).pull();
+    case ProbeKind::Message:
+      return Transfers(probe, cluster).message();
+    case ProbeKind::AllReduce:
+    case ProbeKind::AllGather:
+    case ProbeKind::ReduceScatter:
+      break;
+  }
+  return collective_plan(cluster, places_of(probe, cluster), primitive_of(probe.kind), probe.algorithm, probe.bytes);
+}
+
+Seconds predicted_time(const Probe& probe, const Cluster& cluster) {
+  return replay(plan_of(probe, cluster), cluster, {.max_iterations = 1}).step;
+}
+
+}  // namespace simsync

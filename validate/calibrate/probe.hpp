@@ -1,0 +1,46 @@
+// One measurement of a cluster's network or servers: what ran, and how long it took.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/units.hpp"
+#include "platforms/cluster.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace simsync {
+
+enum class ProbeKind : std::uint8_t {
+  AllReduce,      ///< `bytes` in every rank's buffer
+  AllGather,      ///< `bytes` contributed by every rank
+  ReduceScatter,  ///< `bytes` in every rank's buffer
+  Push,           ///< every rank pushes `count` tensors of `bytes` to one server, until all are received and summed
+  Pull,           ///< every rank reads `count` tensors of `bytes` from one server, until all have arrived
+  Message,        ///< `count` messages of `bytes` from the first rank to the second
+};
+const char* name_of(ProbeKind kind);
+
+struct Probe {
+  ProbeKind kind = ProbeKind::AllReduce;
+  int ranks = 2;
+  int per_node = 0;  ///< ranks on a node; 0: as many as a node has devices
+  double bytes = 0.0;
+  int count = 1;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto;
+  Seconds measured;
+  std::string where;  ///< file:line, for messages
+
+  [[nodiscard]] bool collective() const { return kind <= ProbeKind::ReduceScatter; }
+};
+
+/// The devices of its ranks, filled node by node. @throws PlanError when the cluster cannot grow to them.
+std::vector<Place> places_of(const Probe& probe, const Cluster& cluster);
+/// `cluster` with the nodes that the probes need, servers included: a server is a host of its own, the first one
+/// without devices when the cluster has such a host, else the node after the last rank's.
+Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes);
+/// The probe as a plan of its own for a cluster that grown_for has made.
+Plan plan_of(const Probe& probe, const Cluster& cluster);
+/// Replays plan_of once from a cold start.
+Seconds predicted_time(const Probe& probe, const Cluster& cluster);
+
+}  // namespace simsync

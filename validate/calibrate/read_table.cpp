@@ -1,0 +1,171 @@
+// Tables of measurements: our probes, and collections of collective and of point-to-point runs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.hpp"
+#include "strategies/names.hpp"
+#include "validate/calibrate/readers.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr int kWindow = 64;  // messages that osu_bw keeps on their way
+
+class TableReader {
+public:
+  TableReader(const CsvTable& table, const ReadOptions& options) : table_(table), options_(options) {}
+  std::vector<Probe> read();
+
+private:
+  [[noreturn]] void fail(std::size_t row, const std::string& message, const std::string& help = {}) const {
+    throw InputError(Diagnostic{.origin = {table_.file(), table_.line(row), 1},
+                                .message = message,
+                                .key = {},
+                                .source_line = {},
+                                .note = {},
+                                .help = help});
+  }
+  [[nodiscard]] bool taken(std::size_t row) const;
+  [[nodiscard]] double number(std::size_t row, const char* column, double least) const;
+  [[nodiscard]] int whole(std::size_t row, const char* column, int least) const;
+  template <class E>
+  [[nodiscard]] E word(std::size_t row, const char* column, const std::vector<std::pair<std::string, E>>& words) const;
+  [[nodiscard]] std::optional<Probe> own(std::size_t row) const;
+  [[nodiscard]] std::optional<Probe> collective(std::size_t row) const;
+  [[nodiscard]] std::optional<Probe> point_to_point(std::size_t row) const;
+
+  const CsvTable& table_;
+  const ReadOptions& options_;
+};
+
+bool TableReader::taken(std::size_t row) const {
+  return std::all_of(options_.where.begin(), options_.where.end(), [&](const ColumnFilter& filter) {
+    const auto& values = filter.values;
+    return std::find(values.begin(), values.end(), table_.cell(row, filter.column)) != values.end();
+  });
+}
+
+double TableReader::number(std::size_t row, const char* column, double least) const {
+  const auto value = table_.number(row, column);
+  if (!value) fail(row, fmt::format("column '{}' is empty", column));
+  if (*value < least) fail(row, fmt::format("column '{}': expected at least {:g}, got {:g}", column, least, *value));
+  return *value;
+}
+
+int TableReader::whole(std::size_t row, const char* column, int least) const {
+  const double value = number(row, column, least);
+  if (value != std::floor(value) || value > 1e6)
+    fail(row, fmt::format("column '{}': expected a whole number up to 1000000, got {:g}", column, value));
+  return static_cast<int>(value);
+}
+
+template <class E>
+E TableReader::word(std::size_t row, const char* column, const std::vector<std::pair<std::string, E>>& words) const {
+  const std::string& text = table_.cell(row, column);
+  std::vector<std::string> known;
+  for (const auto& [name, value] : words) {
+    if (name == text) return value;
+    known.push_back(name);
+  }
+  fail(row, fmt::format("column '{}': '{}' is not one of {}", column, text, fmt::join(known, ", ")),
+       did_you_mean(text, known));
+}
+
+std::optional<Probe> TableReader::own(std::size_t row) const {
+  Probe probe;
+  probe.kind = word<ProbeKind>(
+      row, "kind", {{"all-reduce", ProbeKind::AllReduce}, {"push", ProbeKind::Push}, {"pull", ProbeKind::Pull}});
+  probe.ranks = whole(row, "ranks", probe.kind == ProbeKind::AllReduce ? 2 : 1);
+  probe.bytes = number(row, "bytes", 1.0);
+  probe.count = whole(row, "count", 1);
+  if (!table_.cell(row, "algorithm").empty()) probe.algorithm = word(row, "algorithm", collective_algorithm_words());
+  probe.measured = Seconds{number(row, "time_s", 1e-12)};
+  return probe;
+}
+
+std::optional<Probe> TableReader::collective(std::size_t row) const {
+  const std::string& name = table_.cell(row, "collective");
+  Probe probe;
+  if (name == "all_reduce") {
+    probe.kind = ProbeKind::AllReduce;
+  } else if (name == "all_gather") {
+    probe.kind = ProbeKind::AllGather;
+  } else if (name == "reduce_scatter") {
+    probe.kind = ProbeKind::ReduceScatter;
+  } else {
+    return std::nullopt;
+  }
+  if (table_.has("in_place") && table_.cell(row, "in_place") == "1") return std::nullopt;
+  if (!table_.number(row, "time_us") || !table_.number(row, "size_bytes")) return std::nullopt;  // a peak figure
+  probe.per_node = whole(row, "gpus_per_node", 1);
+  probe.ranks = probe.per_node * whole(row, "nodes", 1);
+  if (probe.ranks < 2) return std::nullopt;
+  const double size = number(row, "size_bytes", 1.0);
+  probe.bytes = probe.kind == ProbeKind::AllGather ? size / probe.ranks : size;
+  probe.measured = Seconds{number(row, "time_us", 1e-6) * 1e-6};
+  return probe;
+}
+
+std::optional<Probe> TableReader::point_to_point(std::size_t row) const {
+  const std::string& test = table_.cell(row, "test");
+  if (test != "osu_latency" && test != "osu_bw") return std::nullopt;
+  Probe probe;
+  probe.kind = ProbeKind::Message;
+  probe.per_node = word<int>(row, "intra_or_inter", {{"inter-node", 1}, {"intra-node", 2}});
+  probe.bytes = number(row, "size_bytes", 0.0);
+  if (probe.bytes <= 0.0) return std::nullopt;
+  if (test == "osu_bw") {
+    probe.count = kWindow;
+    probe.measured = Seconds{kWindow * probe.bytes / (number(row, "bandwidth_MBps", 1e-9) * 1e6)};
+  } else {
+    probe.measured = Seconds{number(row, "latency_us", 1e-6) * 1e-6};
+  }
+  return probe;
+}
+
+std::vector<Probe> TableReader::read() {
+  std::vector<Probe> out;
+  for (std::size_t row = 0; row < table_.size(); ++row) {
+    if (!taken(row)) continue;
+    auto probe = table_.has("kind") ? own(row) : table_.has("collective") ? collective(row) : point_to_point(row);
+    if (!probe) continue;
+    probe->where = fmt::format("{}:{}", table_.file(), table_.line(row));
+    out.push_back(std::move(*probe));
+  }
+  if (out.empty())
+    throw InputError(Diagnostic{.origin = {table_.file(), 0, 0},
+                                .message = "no row is left to calibrate from",
+                                .key = {},
+                                .source_line = {},
+                                .note = {},
+                                .help = options_.where.empty() ? "" : "look at the values that --rows asks for"});
+  return out;
+}
+
+}  // namespace
+
+std::vector<Probe> read_table(const CsvTable& table, const ReadOptions& options) {
+  return TableReader(table, options).read();
+}
+
+std::vector<Probe> read_probes(const std::string& path, const ReadOptions& options) {
+  const std::string text = read_file(path);
+  if (text.find("OSU") != std::string::npos && text.starts_with("#")) return read_osu(text, path, options);
+  if (text.find("busbw") != std::string::npos && text.find('#') != std::string::npos &&
+      text.find("size_bytes") == std::string::npos)
+    return read_nccl_tests(text, path);
+  const auto table = CsvTable::parse(text, path);
+  if (table.has("kind") || table.has("collective") || table.has("test")) return read_table(table, options);
+  throw InputError(Diagnostic{
+      .origin = {path, 1, 1},
+      .message =
+          "expected measurements: nccl-tests or OSU output, or a table with a column 'kind', 'collective' or 'test'",
+      .key = {},
+      .source_line = {},
+      .note = {},
+      .help = "the formats are in validate/calibrate/README.md"});
+}
+
+}  // namespace simsync

@@ -12,8 +12,8 @@ constexpr double kPeakOverRate = 1.25;
 constexpr Seconds kBurstTime{500e-6};
 constexpr Seconds kPeakBurstTime{125e-6};
 constexpr Seconds kQueueTime{10e-3};
-constexpr std::int64_t kLeastPeakBurst = 5 * (kMtu + kEthernetHeader);
-constexpr std::int64_t kLeastQueue = 64 * (kMtu + kEthernetHeader);
+constexpr std::int64_t kLeastPeakBurst = std::int64_t{5} * (kMtu + kEthernetHeader);
+constexpr std::int64_t kLeastQueue = std::int64_t{64} * (kMtu + kEthernetHeader);
 constexpr std::int64_t kMostSegment = 65536;
 
 Bytes within(BytesPerSecond rate, Seconds time) {

@@ -52,7 +52,7 @@ std::string find_tool(const std::string& tool) {
   const char* path = std::getenv("PATH");
   std::istringstream folders(fmt::format("{}:/usr/sbin:/sbin:/usr/bin:/bin", path ? path : ""));
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = folder + "/" + tool;
+    std::string candidate = folder + "/" + tool;
     if (!folder.empty() && ::access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   throw CapabilityError(fmt::format("the testbed needs the program '{}' (Debian package iproute2)", tool));

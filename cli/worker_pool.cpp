@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -116,8 +117,11 @@ public:
   void start(std::size_t count, SharedCounter& counter, const Work& work) {
     std::array<int, 2> ends{};
     if (::pipe(ends.data()) != 0) throw CapabilityError("cannot open a pipe to a worker process");
+    const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
     if (pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a parent that is killed takes its children along
+      if (::getppid() != parent) ::_exit(1);
       ::close(ends[0]);
       for (const Child& other : children_) ::close(other.pipe);
       child_main(ends[1], count, counter, work);

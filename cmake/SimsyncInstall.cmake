@@ -14,7 +14,7 @@ foreach(library IN LISTS libraries)
 endforeach()
 
 foreach(data IN ITEMS models/zoo models/profiles platforms/presets strategies/presets validate/studies validate/reference
-                      validate/models)
+                      validate/models validate/clusters)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${data}/" DESTINATION "${SIMSYNC_DATA_DIR}/${data}"
           FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
 endforeach()

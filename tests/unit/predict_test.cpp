@@ -124,6 +124,8 @@ TEST_CASE("inputs that were read before answer as fresh ones do", "[predict]") {
   Inputs inputs;
   for (const auto& request : {plain, scaled, plain, scaled})
     CHECK(row_cells(predict(request, inputs)) == row_cells(predict(request)));
+}
+
 TEST_CASE("a calibration's covariance becomes an interval of the step", "[engine][calibration]") {
   // One parameter, 10 % uncertain, no residual: the step moves from T(-10 %) to T(+10 %), half of that on a logarithmic
   // axis is one standard deviation, and 1.6449 of them on each side hold 90 %.

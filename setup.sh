@@ -77,8 +77,10 @@ case ${1-} in
     exit 2
     ;;
 esac
-mkdir -p build
-: >"$log"
+if ! { mkdir -p build && : >"$log"; } 2>/dev/null; then
+  printf 'error: cannot write to %s: build a clone of your own\n' "$PWD/build" >&2
+  exit 4
+fi
 install_packages
 say "configuring"
 quietly cmake --preset release

@@ -11,12 +11,13 @@
 #include "cli/row_file.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "hw/run/as_recorded.hpp"
 #include "hw/run/launch.hpp"
 #include "hw/run/measured_row.hpp"
 #include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
-#include "sim/engine/timeline.hpp"
 #include "sim/problem/problem.hpp"
+#include "sim/timeline/timeline.hpp"
 #include "strategies/builders.hpp"
 
 namespace simsync {
@@ -49,34 +50,6 @@ Measurement run_on(const Testbed& testbed, const Problem& problem, const Measure
   for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
     launch_options.slowdown.push_back(device_slowdown(problem, rank));
   return launch(problem.plan, launch_options);
-}
-
-/// The measured spans as the simulator records them, so that both timelines are written by the same code.
-Prediction as_recorded(const Problem& problem, const Measurement& measured) {
-  Prediction out;
-  out.step = measured.median();
-  out.steps = measured.steps;
-  out.steady = true;
-  out.fidelity = Fidelity::Steps;
-  out.simulated_ranks = problem.plan.rank_count();
-  out.ranks = problem.plan.ranks;
-  out.nodes = problem.plan.nodes;
-  out.stands_for.assign(out.nodes.size(), 1);
-  if (measured.spans.empty()) return out;
-  const double begin = measured.spans.front().start;
-  const int first = measured.spans.front().iteration;
-  for (const MeasuredSpan& s : measured.spans) {
-    const auto iteration = static_cast<std::size_t>(s.iteration - first);
-    out.spans.push_back({.op = s.instance.op,
-                         .cell = s.instance.cell,
-                         .iteration = static_cast<int>(iteration),
-                         .ready = Seconds{s.start - begin},
-                         .start = Seconds{s.start - begin},
-                         .end = Seconds{s.end - begin}});
-    if (out.iteration_end.size() <= iteration) out.iteration_end.resize(iteration + 1);
-    out.iteration_end[iteration] = std::max(out.iteration_end[iteration], Seconds{s.end - begin});
-  }
-  return out;
 }
 
 std::vector<PredictRequest> requests_of(const MeasureOptions& options) {
@@ -151,7 +124,7 @@ void run_measure(MeasureOptions options) {
       if (options.csv != "-") print_summary(request, problem, measured);
       if (!options.timeline.empty())
         write_file(options.timeline, [&](std::ostream& out) {
-          write_timeline(out, problem.plan, problem.cluster, as_recorded(problem, measured));
+          write_timeline(out, problem.plan, problem.cluster, as_recorded(problem.plan, measured));
         });
     } catch (const PlanError& e) {
       if (requests.size() == 1) throw;
@@ -165,7 +138,7 @@ void run_measure(MeasureOptions options) {
 
 void setup_measure(CLI::App& app, Outcome&) {
   auto options = std::make_shared<MeasureOptions>();
-  auto* command = app.add_subcommand("measure", "Run strategies for real on an emulated cluster and time their steps");
+  auto* command = app.add_subcommand(kMeasure, kAboutMeasure);
   const auto list = [&](const char* flag, auto& into, const char* text) {
     return command->add_option(flag, into, text)->delimiter(',');
   };

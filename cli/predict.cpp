@@ -13,7 +13,7 @@
 #include "cli/unknown.hpp"
 #include "platforms/calibration.hpp"
 #include "sim/engine/explain.hpp"
-#include "sim/engine/timeline.hpp"
+#include "sim/timeline/timeline.hpp"
 
 namespace simsync {
 namespace {

@@ -100,7 +100,7 @@ CLI::Validator csv_file() {
 
 void setup_profile(CLI::App& app, Outcome&) {
   auto options = std::make_shared<ProfileOptions>();
-  auto* command = app.add_subcommand("profile", "Time every layer of a model on a CPU or a GPU of this machine");
+  auto* command = app.add_subcommand(kProfile, kAboutProfile);
   command->add_option("--model", options->model, "Model: a name ('simsync list models') or a path")->required();
   command->add_option("--device", options->device, "cpu, or a GPU: cuda:0, cuda:1, ...")->required();
   command->add_option("--out", options->out, "Table to write, ending in .csv; its manifest (.yaml) goes beside it")

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "sim/problem/row_key.hpp"
 
 namespace simsync {
 namespace {

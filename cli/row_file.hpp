@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/csv.hpp"
-#include "sim/engine/predict.hpp"
+#include "sim/problem/problem.hpp"
 
 namespace simsync {
 

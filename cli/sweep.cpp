@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/csv.hpp"
@@ -57,15 +58,32 @@ std::vector<PredictRequest> combinations(const SweepOptions& options) {
 }
 
 /// `i/n` keeps every n-th combination, beginning with the i-th (from 1).
-std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std::string& shard) {
-  if (shard.empty()) return all;
-  const std::size_t slash = shard.find('/');
-  const auto number = slash == std::string::npos ? std::nullopt : parse_integer(shard.substr(0, slash));
-  const auto count = slash == std::string::npos ? std::nullopt : parse_integer(shard.substr(slash + 1));
-  if (!number || !count || *count < 1 || *number < 1 || *number > *count)
-    throw InputError("--shard " + shard + ": expected i/n with i from 1 to n");
+/// `i/n`, the i-th of n parts.
+struct Shard {
+  long long number = 1;
+  long long count = 1;
+};
+
+std::optional<Shard> parse_shard(const std::string& text) {
+  const std::size_t slash = std::min(text.find('/'), text.size() - 1);
+  const auto number = parse_integer(text.substr(0, slash));
+  const auto count = parse_integer(text.substr(slash + 1));
+  if (!number || !count || *number < 1 || *number > *count) return std::nullopt;
+  return Shard{*number, *count};
+}
+
+CLI::Validator shard() {
+  const auto check = [](std::string& text) {
+    return parse_shard(text) ? std::string{} : fmt::format("expected i/n with i from 1 to n, got '{}'", text);
+  };
+  return CLI::Validator(check, "i/n");
+}
+
+std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std::string& text) {
+  if (text.empty()) return all;
+  const Shard shard = parse_shard(text).value();
   std::vector<PredictRequest> out;
-  for (std::size_t k = static_cast<std::size_t>(*number) - 1; k < all.size(); k += static_cast<std::size_t>(*count))
+  for (auto k = static_cast<std::size_t>(shard.number - 1); k < all.size(); k += static_cast<std::size_t>(shard.count))
     out.push_back(all[k]);
   return out;
 }
@@ -186,7 +204,8 @@ void setup_sweep(CLI::App& app, Outcome&) {
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
       ->check(whole_number(1, 256))
       ->capture_default_str();
-  command->add_option("--shard", options->shard, "i/n: only every n-th combination, beginning with the i-th");
+  command->add_option("--shard", options->shard, "i/n: only every n-th combination, beginning with the i-th")
+      ->check(shard());
   command->add_flag("--resume", options->resume,
                     "Keep the rows that the file has and add the others, skipped ones included");
   command->callback([options] { run_sweep(*options); });

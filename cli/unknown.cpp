@@ -29,6 +29,11 @@ std::vector<std::string> names_of(CLI::App& command) {
   return names;
 }
 
+/// `4,,8`; CLI11 would take it for `4,8`.
+bool lacks_item(const std::string& list) {
+  return list.starts_with(',') || list.ends_with(',') || list.find(",,") != std::string::npos;
+}
+
 std::string unknown_command(CLI::App& command, const std::string& word) {
   const auto known = names_of(command);
   std::string help = did_you_mean(word, known);
@@ -52,6 +57,10 @@ std::string unknown_word(CLI::App& app, int argc, const char* const* argv) {
       const bool takes_next = option->get_items_expected_max() > 0 && equals == std::string::npos;
       if (takes_next && i + 1 >= argc) return fmt::format("flag '{}' needs a value", word);
       if (takes_next) ++i;
+      const std::string value = takes_next ? argv[i] : word.substr(std::min(equals, word.size() - 1) + 1);
+      if (option->get_delimiter() == ',' && lacks_item(value))
+        return fmt::format("{} {}: nothing between two commas, before the first or after the last",
+                           word.substr(0, equals), value);
       continue;
     }
     if (command->get_subcommands(nullptr).empty()) continue;  // a value or a positional word

@@ -5,8 +5,8 @@
 
 namespace simsync {
 
-/// What is wrong with the first unknown subcommand or flag of `argv`, with the closest name, or with a subcommand or
-/// value that is missing; empty when there is nothing.
+/// What is wrong with the first unknown subcommand or flag of `argv`, with the closest name, or with a subcommand,
+/// value or item of a list that is missing; empty when there is nothing.
 std::string unknown_word(CLI::App& app, int argc, const char* const* argv);
 
 /// A check for whole numbers that says what it expects.

@@ -1,11 +1,10 @@
-# Program, libraries, headers (their folders kept, so that includes read alike in the tree and after install), data,
+# Libraries, headers (their folders kept, so that includes read alike in the tree and after install), data,
 # and a CMake package: find_package(simsync) gives simsync::base, simsync::models, ... up to simsync::validate.
 include(CMakePackageConfigHelpers)
 
 set(SIMSYNC_CMAKE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/simsync")
 
 get_property(libraries GLOBAL PROPERTY SIMSYNC_LIBRARIES)
-install(TARGETS simsync RUNTIME)
 install(TARGETS ${libraries} EXPORT simsync-targets ARCHIVE)
 foreach(library IN LISTS libraries)
   get_target_property(folder ${library} SOURCE_DIR)

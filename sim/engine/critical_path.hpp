@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/engine/engine.hpp"
+#include "sim/timeline/prediction.hpp"
 
 namespace simsync {
 

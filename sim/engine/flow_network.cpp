@@ -95,6 +95,7 @@ struct FlowNetwork::State {
   std::vector<std::size_t> free_flows;
   std::vector<s4u::CommPtr> ended;
   std::vector<PendingFlow> pending;
+  std::vector<PendingFlow> starting;  ///< by flush(); both keep their memory
   bool flush_armed = false;
   std::shared_ptr<Delay> last_delay;
 
@@ -238,9 +239,9 @@ void FlowNetwork::start_flow(int path, double bytes, Token token) {
 void FlowNetwork::State::flush() {
   flush_armed = false;
   ended.clear();
-  const std::vector<PendingFlow> now = std::move(pending);
-  pending.clear();
-  for (const PendingFlow& flow : now) launch(flow);
+  starting.swap(pending);
+  for (const PendingFlow& flow : starting) launch(flow);
+  starting.clear();
 }
 
 void FlowNetwork::State::launch(const PendingFlow& wanted) {

@@ -42,9 +42,5 @@ PredictedRow predict(const PredictRequest& request, Inputs& inputs);
 /// Header and cells of a row, in the order of the contract (README: columns).
 const std::vector<std::string>& row_header();
 std::vector<std::string> row_cells(const PredictedRow& row);
-/// The columns in which the rows of one sweep differ.
-const std::vector<std::string>& key_columns();
-/// What a request's row has in those columns, without predicting it. @throws InputError for an unknown name.
-std::vector<std::string> row_key(const PredictRequest& request, Inputs& inputs);
 
 }  // namespace simsync

@@ -29,13 +29,21 @@ CollectiveAlgorithm algorithm_of_library(const Cluster& cluster) {
                               cluster.collective.algorithm, fmt::join(known, ", ")));
 }
 
+/// All-reduces are negotiated among all ranks: a gradient is there when the slowest device has it.
+double slowest_device(const PlanWriter& writer) {
+  double slowest = 0.0;
+  for (const int node : writer.plan.nodes) slowest = std::max(slowest, writer.cluster.group_of(node).compute_slowdown);
+  return slowest;
+}
+
 Reduced collect(const PlanWriter& writer) {
   Reduced out;
   const CollectiveAlgorithm library = algorithm_of_library(writer.cluster);
   std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
+  const double slowdown = slowest_device(writer);
   Seconds elapsed;
   for (LayerId layer = writer.model.layer_count(); layer-- > 0;) {
-    elapsed += writer.profile.layers[layer].backward;
+    elapsed += slowdown * writer.profile.layers[layer].backward;
     ready[layer] = elapsed;
   }
   for (const VariableId id : writer.model.backward_order()) {

@@ -325,10 +325,22 @@ void refuse_asynchronous(const PlanWriter& writer) {
   }
 }
 
+bool sums_on_hosts(const PlanWriter& writer) {
+  const auto on_host = [](const Shard& shard) {
+    const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
+    return ps != nullptr && ps->local_aggregation;
+  };
+  return std::any_of(writer.strategy.variables.begin(), writer.strategy.variables.end(),
+                     [&](const auto& how) { return std::any_of(how.shards.begin(), how.shards.end(), on_host); });
+}
+
 }  // namespace
 
 void write_parameter_servers(PlanWriter& writer) {
   refuse_asynchronous(writer);
+  if (sums_on_hosts(writer) && !group_shape(writer.plan).alike())
+    writer.plan.notes.emplace_back(
+        "nodes hold different numbers of ranks: each is charged the sums of the fullest one");
   std::vector<VariableOnServers> all;
   for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
   const bool reads_inside_step = writer.strategy.graph.pull_at_step_start;

@@ -1,4 +1,4 @@
-#include "sim/engine/timeline.hpp"
+#include "sim/timeline/timeline.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// Rows of a timeline: which process and thread an event belongs to, without overlaps. Private to sim/engine.
+// Rows of a timeline: which process and thread an event belongs to, without overlaps. Private to sim/timeline.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/engine/engine.hpp"
+#include "sim/timeline/prediction.hpp"
 
 namespace simsync::detail {
 

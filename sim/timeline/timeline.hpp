@@ -2,7 +2,7 @@
 #pragma once
 #include <iosfwd>
 
-#include "sim/engine/engine.hpp"
+#include "sim/timeline/prediction.hpp"
 
 namespace simsync {
 

@@ -1,4 +1,4 @@
-#include "sim/engine/timeline_rows.hpp"
+#include "sim/timeline/timeline_rows.hpp"
 
 #include <algorithm>
 #include <charconv>

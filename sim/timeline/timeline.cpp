@@ -1,11 +1,11 @@
-#include "sim/engine/timeline.hpp"
+#include "sim/timeline/timeline.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "sim/engine/timeline_rows.hpp"
+#include "sim/timeline/timeline_rows.hpp"
 #include "strategies/names.hpp"
 
 namespace simsync {

@@ -1,0 +1,34 @@
+#include "hw/run/as_recorded.hpp"
+
+#include <algorithm>
+
+namespace simsync {
+
+Prediction as_recorded(const Plan& plan, const Measurement& measured) {
+  Prediction out;
+  out.step = measured.median();
+  out.steps = measured.steps;
+  out.steady = true;
+  out.fidelity = Fidelity::Steps;
+  out.simulated_ranks = plan.rank_count();
+  out.ranks = plan.ranks;
+  out.nodes = plan.nodes;
+  out.stands_for.assign(out.nodes.size(), 1);
+  if (measured.spans.empty()) return out;
+  const double begin = measured.spans.front().start;
+  const int first = measured.spans.front().iteration;
+  for (const MeasuredSpan& s : measured.spans) {
+    const auto iteration = static_cast<std::size_t>(s.iteration - first);
+    out.spans.push_back({.op = s.instance.op,
+                         .cell = s.instance.cell,
+                         .iteration = static_cast<int>(iteration),
+                         .ready = Seconds{s.start - begin},
+                         .start = Seconds{s.start - begin},
+                         .end = Seconds{s.end - begin}});
+    if (out.iteration_end.size() <= iteration) out.iteration_end.resize(iteration + 1);
+    out.iteration_end[iteration] = std::max(out.iteration_end[iteration], Seconds{s.end - begin});
+  }
+  return out;
+}
+
+}  // namespace simsync

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/divisors.hpp"
 #include "base/error.hpp"
 
 namespace simsync {
@@ -113,7 +114,7 @@ Model Model::with_scaled_variables(double factor) const {
   for (Variable& variable : out.variables_) {
     const auto longest = std::max_element(variable.shape.begin(), variable.shape.end());
     if (longest != variable.shape.end())
-      *longest = std::max<std::int64_t>(1, std::llround(factor * static_cast<double>(*longest)));
+      *longest = closest_length_cut_like(*longest, factor * static_cast<double>(*longest));
     variable.lookups_per_sample *= factor;
   }
   return out;

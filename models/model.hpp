@@ -87,7 +87,8 @@ public:
   [[nodiscard]] std::vector<VariableId> backward_order() const;
 
   /// A smaller (or larger) stand-in of the same layers: the longest axis of every variable, and the rows that are
-  /// looked up in a sparse one, times `factor`, rounded, at least 1. What layers compute stays.
+  /// looked up in a sparse one, times `factor`; axes become the closest length that partitioners cut into as many shards
+  /// (closest_length_cut_like). What layers compute stays.
   [[nodiscard]] Model with_scaled_variables(double factor) const;
 
 private:

@@ -4,6 +4,7 @@
 // when session.run has returned (Gate::All).
 #include <limits>
 
+#include "base/divisors.hpp"
 #include "strategies/families.hpp"
 #include "strategies/partition.hpp"
 #include "strategies/random.hpp"

@@ -4,6 +4,7 @@
 // session.run of step k has returned (Gate::All); it reads the variables inside the step.
 #include <limits>
 
+#include "base/divisors.hpp"
 #include "strategies/families.hpp"
 #include "strategies/names.hpp"
 #include "strategies/partition.hpp"

@@ -51,22 +51,6 @@ std::vector<std::int64_t> cut_rows(const Variable& variable, std::int64_t slice)
   return split_axis(variable, 0, (rows + rows_per_shard - 1) / rows_per_shard);
 }
 
-std::int64_t smallest_divisor(std::int64_t length) {
-  if (length < 2) return 1;
-  for (std::int64_t d = 2; d <= length / d; ++d) {
-    if (length % d == 0) return d;
-  }
-  return length;
-}
-
-std::int64_t smallest_non_divisor(std::int64_t length) {
-  if (length < 2) return 1;
-  for (std::int64_t d = 2; d < length; ++d) {
-    if (length % d != 0) return d;
-  }
-  return length;
-}
-
 std::vector<int> splittable_axes(const Variable& variable) {
   std::vector<int> axes;
   const std::size_t candidates =

@@ -24,9 +24,6 @@ std::vector<std::int64_t> cut_flat(std::int64_t elements, std::int64_t slice);
 /// Fewest shards of whole rows (axis 0) with at most `slice` elements each, one row at least.
 std::vector<std::int64_t> cut_rows(const Variable& variable, std::int64_t slice);
 
-/// AutoDist's shard counts along an axis. Lengths below 2 give 1.
-std::int64_t smallest_divisor(std::int64_t length);      ///< 2 or more; a prime length gives the length itself
-std::int64_t smallest_non_divisor(std::int64_t length);  ///< 2 or more and below the length, else the length
 /// Axes longer than 1; only axis 0 for a sparse variable.
 std::vector<int> splittable_axes(const Variable& variable);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "base/error.hpp"
 
@@ -16,6 +17,14 @@ int server_threads(const Plan& plan) {
       most = std::max(most, plan.queues[static_cast<std::size_t>(op.queue)].slots);
   constexpr int kMostThreads = 16;
   return std::min(most, kMostThreads);
+}
+
+/// Of this process, all threads, user and system.
+double processor_time_s() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  constexpr double kNano = 1e-9;
+  return static_cast<double>(t.tv_sec) + kNano * static_cast<double>(t.tv_nsec);
 }
 
 }  // namespace
@@ -41,6 +50,15 @@ Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& in
 }
 
 AgentRecord Executor::run() {
+  const double begin = now_s();
+  const double processor_before = processor_time_s();
+  run_iterations();
+  record_.elapsed = now_s() - begin;
+  record_.processor_time = processor_time_s() - processor_before;
+  return std::move(record_);
+}
+
+void Executor::run_iterations() {
   record_.iteration_end.assign(static_cast<std::size_t>(options_.iterations), 0.0);
   if (duties_.tasks.empty() && duties_.ends + duties_.asked == 0) finished_ = options_.iterations;
   device_free_ = now_s();
@@ -66,7 +84,6 @@ AgentRecord Executor::run() {
     heard = now_s();
     ended(timer.instance, timer.iteration, timer.at);
   }
-  return std::move(record_);
 }
 
 std::string Executor::waiting_for() const {

@@ -1,6 +1,7 @@
 #include "hw/run/measured_row.hpp"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/parse_units.hpp"
 
@@ -22,6 +23,7 @@ const std::vector<std::string>& measured_header() {
                                                 "step_time_p90_s",
                                                 "backend",
                                                 "checked",
+                                                "processor_share",
                                                 "settings",
                                                 "step_times_s"};
   return kHeader;
@@ -60,6 +62,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
           format_number(measured.quantile(0.9).value()),
           "gloo+grpc",
           std::to_string(measured.checked),
+          format_number(measured.processors / std::max(1U, std::thread::hardware_concurrency())),
           settings_text(request.settings),
           all};
 }

@@ -34,20 +34,30 @@ Seconds Measurement::quantile(double share) const {
 }
 
 std::string to_text(const AgentRecord& record) {
-  return nlohmann::json{{"ends", record.iteration_end}, {"spans", json_of(record.spans)}, {"checked", record.checked}}
+  return nlohmann::json{{"ends", record.iteration_end},
+                        {"spans", json_of(record.spans)},
+                        {"checked", record.checked},
+                        {"elapsed", record.elapsed},
+                        {"processor_time", record.processor_time}}
       .dump();
 }
 
 AgentRecord agent_record(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
-  return {json.at("ends").get<std::vector<double>>(), spans_of(json.at("spans")),
-          json.at("checked").get<std::int64_t>()};
+  return {.iteration_end = json.at("ends").get<std::vector<double>>(),
+          .spans = spans_of(json.at("spans")),
+          .checked = json.at("checked").get<std::int64_t>(),
+          .elapsed = json.at("elapsed").get<double>(),
+          .processor_time = json.at("processor_time").get<double>()};
 }
 
 std::string to_text(const Measurement& measurement) {
   std::vector<double> steps;
   for (const Seconds s : measurement.steps) steps.push_back(s.value());
-  return nlohmann::json{{"steps", steps}, {"spans", json_of(measurement.spans)}, {"checked", measurement.checked}}
+  return nlohmann::json{{"steps", steps},
+                        {"spans", json_of(measurement.spans)},
+                        {"checked", measurement.checked},
+                        {"processors", measurement.processors}}
       .dump();
 }
 
@@ -57,6 +67,7 @@ Measurement measurement(const std::string& text) {
   for (const double s : json.at("steps").get<std::vector<double>>()) out.steps.emplace_back(s);
   out.spans = spans_of(json.at("spans"));
   out.checked = json.at("checked").get<std::int64_t>();
+  out.processors = json.at("processors").get<double>();
   return out;
 }
 
@@ -74,6 +85,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
       known.end = std::max(known.end, span.end);
     }
     out.checked += record.checked;
+    if (record.elapsed > 0.0) out.processors += record.processor_time / record.elapsed;
   }
   for (std::size_t k = static_cast<std::size_t>(std::max(1, warm_up)); k < ends.size(); ++k)
     out.steps.emplace_back(ends[k] - ends[k - 1]);

@@ -20,6 +20,7 @@ struct Measurement {
   std::vector<Seconds> steps;       ///< every measured step, warm-up left out
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations, by start
   std::int64_t checked = 0;         ///< results that were compared with what they should be
+  double processors = 0.0;          ///< that all processes together kept busy on average
 
   /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
   [[nodiscard]] Seconds quantile(double share) const;
@@ -31,6 +32,8 @@ struct AgentRecord {
   std::vector<double> iteration_end;  ///< when the last instance that ends at this agent ended
   std::vector<MeasuredSpan> spans;    ///< start or end is negative when it is not this agent that knows it
   std::int64_t checked = 0;
+  double elapsed = 0.0;         ///< s from its first op to its last
+  double processor_time = 0.0;  ///< s that this process computed meanwhile, all threads
 };
 
 /// Text for the wire and back. @throws std::runtime_error for a text that is none.

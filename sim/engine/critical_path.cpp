@@ -41,6 +41,16 @@ bool clip(PathPiece& piece, double from, double ready) {
   return true;
 }
 
+/// What passes between the end of a span and `until`.
+PathPiece word_of(const Plan& plan, const Span& span, double until) {
+  PathPiece word;
+  word.begin = span.end;
+  word.length = Seconds{until} - span.end;
+  word.resource = kLatency;
+  word.what = "word of the end of " + title_of(plan, plan.ops[static_cast<std::size_t>(span.op)]);
+  return word;
+}
+
 /// Index of the span that ended last in an iteration.
 std::int32_t last_of(const std::vector<Span>& spans, int iteration) {
   auto at = static_cast<std::int32_t>(spans.size()) - 1;  // spans are in order of completion
@@ -77,6 +87,10 @@ std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, c
     if (stretch.begin <= from) break;
     ready = stretch.ready == kNever ? kNever : std::min(ready, stretch.ready);
     at = stretch.cause;
+    if (at < 0) break;
+    // Between two hosts word of the end takes its time.
+    PathPiece word = word_of(plan, spans[static_cast<std::size_t>(at)], stretch.begin);
+    if (word.length > Seconds{0.0} && clip(word, from, kNever)) path.push_back(std::move(word));
   }
   std::reverse(path.begin(), path.end());
   return path;

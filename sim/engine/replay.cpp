@@ -34,6 +34,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       topology_(cluster, nodes_needed(plan, folding_)),
       network_(FlowNetwork::instance()),
       ways_(plan, cells_, topology_, network_),
+      telling_(plan, cells_, topology_),
       recorder_(options.record),
       devices_(cells_.ranks().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r)
@@ -62,21 +63,38 @@ void Replay::release_roots() {
 
 void Replay::complete(const Instance& instance) {
   const std::int32_t span = recorder_.end(instance, network_.now());
-  leave_queue(instance);
-  leave_connection(instance);
   const Op& op = op_of(instance);
+  if (op.queue >= 0) {
+    const Seconds answer = telling_.answer(instance);
+    if (answer.value() > 0.0)
+      network_.after(answer, token({.event = Event::Answered, .instance = instance, .cause = span}));
+    else
+      leave_queue(instance, span);
+  }
+  leave_connection(instance);
   // The last iteration that counts has the next one in its way, as every other.
   const int last_needed = options_.max_iterations > 1 ? options_.max_iterations : 0;
   for (const After& next : cells_.releases(instance.op)) {
     const int k = instance.iteration + next.lag;
     if (k > last_needed) continue;
-    Iteration& target = iteration(k);
     const auto [begin, end] =
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
-    for (int cell = begin; cell < end; ++cell)
-      if (--target.pending[cells_.number(next.op, cell)] == 0) ready_.push_back({{next.op, cell, k}, span});
+    for (int cell = begin; cell < end; ++cell) {
+      const Instance waiting{next.op, cell, k};
+      const Seconds word = telling_.word(instance, next.op, cell);
+      if (word.value() > 0.0)
+        network_.after(word, token({.event = Event::Told, .instance = waiting, .cause = span}));
+      else
+        tell(waiting, span);
+    }
   }
   if (--iteration(instance.iteration).left == 0) finish_iteration(instance.iteration);
+}
+
+/// One predecessor less.
+void Replay::tell(const Instance& waiting, std::int32_t cause) {
+  if (--iteration(waiting.iteration).pending[cells_.number(waiting.op, waiting.cell)] == 0)
+    ready_.push_back({waiting, cause});
 }
 
 void Replay::finish_iteration(int k) {
@@ -147,6 +165,12 @@ void Replay::handle(FlowNetwork::Token token) {
     case Event::WorkEnds:
     case Event::FlowEnds:
       complete(p.instance);
+      break;
+    case Event::Told:
+      tell(p.instance, p.cause);
+      break;
+    case Event::Answered:
+      leave_queue(p.instance, p.cause);
       break;
     case Event::SetupEnds:
       enter_connection(p.instance);

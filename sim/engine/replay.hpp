@@ -16,6 +16,7 @@
 #include "sim/engine/folding.hpp"
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/replay_state.hpp"
+#include "sim/engine/telling.hpp"
 #include "sim/engine/ways.hpp"
 
 namespace simsync::detail {
@@ -37,6 +38,7 @@ private:
   Iteration& iteration(int k);
   void release_roots();
   void complete(const Instance& instance);
+  void tell(const Instance& waiting, std::int32_t cause);
   void finish_iteration(int k);
   [[nodiscard]] bool repeats(int k) const;
   void drain();
@@ -51,7 +53,7 @@ private:
   [[nodiscard]] static bool admits(const Queue& queue, const QueueState& state, double bytes);
   void serve(QueueId queue, QueueState& state, std::int32_t cause);
   void wait_in(QueueState& state, const Instance& instance);
-  void leave_queue(const Instance& instance);
+  void leave_queue(const Instance& instance, std::int32_t cause);
   void start(const Instance& instance, std::int32_t cause);
   void start_compute(const Instance& instance);
   void arm_compute(Device& device, const Instance& instance);
@@ -83,6 +85,7 @@ private:
   Topology topology_;
   FlowNetwork& network_;
   Ways ways_;
+  Telling telling_;
   Recorder recorder_;
 
   std::vector<std::unique_ptr<Iteration>> iterations_;

@@ -55,9 +55,8 @@ void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
   }
 }
 
-void Replay::leave_queue(const Instance& instance) {
+void Replay::leave_queue(const Instance& instance, std::int32_t cause) {
   const Op& op = op_of(instance);
-  if (op.queue < 0) return;
   QueueState& state = queue_state(op.queue, instance);
   --state.in_service;
   state.in_flight -= op.bytes;
@@ -70,7 +69,7 @@ void Replay::leave_queue(const Instance& instance) {
       turn->second.pop_front();
     }
   }
-  to_serve_.push_back({op.queue, &state, recorder_.last_span()});
+  to_serve_.push_back({op.queue, &state, cause});
 }
 
 void Replay::start(const Instance& instance, std::int32_t cause) {
@@ -121,7 +120,8 @@ void Replay::collective_on_device(int rank, int change) {
 void Replay::start_transfer(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
   const Event next = way.path < 0 ? Event::WorkEnds : Event::SetupEnds;
-  network_.after(op_of(instance).duration + way.delay, token({.event = next, .instance = instance}));
+  network_.after(op_of(instance).duration + telling_.ask(instance) + way.delay,
+                 token({.event = next, .instance = instance}));
 }
 
 void Replay::enter_connection(const Instance& instance) {

@@ -18,6 +18,8 @@ enum class Event : std::uint8_t {
   ComputeEnds,
   WorkEnds,
   SetupEnds,
+  Told,      ///< one that `instance` waits for has ended
+  Answered,  ///< `instance` leaves its queue
   FlowEnds,
   CollectiveSetupEnds,
   HopStarts,
@@ -33,6 +35,7 @@ struct Pending {
   int hop = -1;             ///< of that collective
   std::uint32_t epoch = 0;  ///< ComputeEnds: stale when the device's epoch has moved on
   std::int32_t flow = -1;   ///< recorded flow that ends with it
+  std::int32_t cause = -1;  ///< Told, Answered: recorded span that ended
 };
 
 /// The compute stream of a rank.

@@ -13,6 +13,7 @@ TEST_CASE("every builder runs for real and its results are right") {
       const Measurement measured = launch(test::small_plan(builder, 3), test::loopback(port++));
       CHECK(measured.steps.size() == 4);
       CHECK(measured.checked > 0);
+      CHECK(measured.processors > 0.0);
       // Six layer times of 1 ms cannot overlap each other.
       CHECK(measured.quantile(0.0) >= Seconds{0.0055});
     }

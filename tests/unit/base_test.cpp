@@ -1,4 +1,5 @@
 #include "base/csv.hpp"
+#include "base/divisors.hpp"
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
 #include "base/yaml.hpp"
@@ -66,4 +67,29 @@ TEST_CASE("quoted cells survive a round trip", "[base]") {
   CHECK(table.cell(0, "a") == "x,\"y\"");
   CHECK(*table.number(0, "b") == 1.5);
   CHECK_THROWS_AS(CsvTable::parse("a,b\n1\n", "t.csv"), InputError);
+}
+
+TEST_CASE("shard counts of AutoDist", "[base]") {
+  CHECK(smallest_divisor(1) == 1);
+  CHECK(smallest_divisor(2) == 2);
+  CHECK(smallest_divisor(9) == 3);
+  CHECK(smallest_divisor(25088) == 2);
+  CHECK(smallest_divisor(21841) == 21841);
+  CHECK(smallest_divisor(30522) == 2);
+  CHECK(smallest_non_divisor(1) == 1);
+  CHECK(smallest_non_divisor(2) == 2);
+  CHECK(smallest_non_divisor(6) == 4);
+  CHECK(smallest_non_divisor(30522) == 4);
+}
+
+TEST_CASE("a shorter length is cut as the whole", "[base]") {
+  // 768 * 0.03 = 23.04: 23 is a prime (one row each), 24 has 2 as a divisor and 5 as the first that does not divide.
+  CHECK(closest_length_cut_like(768, 23.04) == 24);
+  CHECK(closest_length_cut_like(30522, 915.66) == 918);  // 2 divides, 3 divides, 4 does not: 6 x an odd number
+  CHECK(closest_length_cut_like(64, 6.4) == 8);          // 2 divides, 3 does not: 4, 8, 10
+  CHECK(closest_length_cut_like(64, 3.0) == 4);          // of 2 (a prime) and 4
+  CHECK(closest_length_cut_like(21841, 218.41) == 223);  // primes around: 211 and 223
+  CHECK(closest_length_cut_like(9, 0.1) == 9);           // no smaller one
+  CHECK(closest_length_cut_like(1, 0.1) == 1);
+  CHECK(closest_length_cut_like(6, 12.0) == 18);  // of 6 and 18, both 6 away
 }

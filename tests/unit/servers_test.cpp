@@ -71,6 +71,24 @@ TEST_CASE("one server receives and sends n models", "[engine][server]") {
   }
 }
 
+TEST_CASE("a worker that queues its messages hears and asks across the network", "[engine][server]") {
+  // One worker, its server on another host, L = 10 ms one way. Without a queue: push and pull, L + 0.1 s each.
+  const Cluster cluster = lab_cluster(1, 1, {.nic = 1e9, .nic_latency = 0.01, .port = 1e9}, 1);
+  const LabModel lab{{.bytes = 0.1e9}};
+  Strategy strategy = on_server(lab.model, 1, {1, -1});
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(0.2 + 2 * 0.01, kExact));
+  // With one, the worker is told of the update (L) and asks for the value (L): 0.2 s and 4 L.
+  strategy.graph.scheduling.ordering = Ordering::Priority;
+  strategy.graph.scheduling.credit = Bytes{1};
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(0.2 + 4 * 0.01, kExact));
+  // Two halves, one in service per direction. Push: 0 to L + .05, answered at 2 L + .05; the second arrives at 3 L +
+  // .1. Pull: told at 2 L + .05, asked, there at 4 L + .1; the second is told of then, asked, there at 6 L + .15.
+  const LabModel halves{{.bytes = 0.05e9}, {.bytes = 0.05e9}};
+  Strategy two = on_server(halves.model, 1, {1, -1});
+  two.graph.scheduling = strategy.graph.scheduling;
+  CHECK_THAT(step_of(halves, cluster, two), WithinRel(0.15 + 6 * 0.01, kExact));
+}
+
 TEST_CASE("a GPU of the server's own node does not use the network", "[engine][server]") {
   // Two nodes, the server on the first: only the other worker's 0.2 GB cross a NIC, there and back.
   const LabModel lab{{.bytes = 0.2e9}};

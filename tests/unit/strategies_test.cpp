@@ -65,19 +65,6 @@ TEST_CASE("the first shards of a split get the remainder", "[strategies]") {
   CHECK(cut_rows(v, 10) == std::vector<std::int64_t>{35, 35, 35});
 }
 
-TEST_CASE("shard counts of AutoDist", "[strategies]") {
-  CHECK(smallest_divisor(1) == 1);
-  CHECK(smallest_divisor(2) == 2);
-  CHECK(smallest_divisor(9) == 3);
-  CHECK(smallest_divisor(25088) == 2);
-  CHECK(smallest_divisor(21841) == 21841);
-  CHECK(smallest_divisor(30522) == 2);
-  CHECK(smallest_non_divisor(1) == 1);
-  CHECK(smallest_non_divisor(2) == 2);
-  CHECK(smallest_non_divisor(6) == 4);
-  CHECK(smallest_non_divisor(30522) == 4);
-}
-
 TEST_CASE("deficits follow the weights", "[strategies]") {
   // Weights 3 : 1. Totals 1, 2, 3, 4 give deficits (.75,.25) (.5,.5) (1.25-... ) -> 0, 0 (tie: first), 1, 0.
   Placement placement({host(0), host(1), host(2)}, {3.0, 1.0, 0.0});

@@ -1,0 +1,63 @@
+#include "sim/engine/telling.hpp"
+
+namespace simsync::detail {
+namespace {
+
+constexpr int kNowhere = -1;  ///< every rank knows for itself
+
+}  // namespace
+
+Seconds Telling::word(const Instance& done, OpId waiting, int cell) {
+  const Op& before = op_of(done.op);
+  const Op& after = op_of(waiting);
+  if (before.tensor < 0 && after.tensor < 0) return {};
+  return between(ends_at(before, done.cell), starts_at(after, cell));
+}
+
+Seconds Telling::ask(const Instance& transfer) {
+  const Op& op = op_of(transfer.op);
+  if (op.tensor < 0) return {};
+  return between(starts_at(op, transfer.cell), node_at(op.from, op, transfer.cell));
+}
+
+Seconds Telling::answer(const Instance& transfer) {
+  const Op& op = op_of(transfer.op);
+  if (op.tensor < 0 || op.kind != OpKind::Transfer) return {};
+  return between(ends_at(op, transfer.cell), starts_at(op, transfer.cell));
+}
+
+int Telling::node_at(const End& end, const Op& op, int cell) const {
+  return end.kind == End::Kind::Fixed ? end.place.node : node_of_cell(op, cell);
+}
+
+int Telling::node_of_cell(const Op& op, int cell) const {
+  return cells_.ranks()[static_cast<std::size_t>(cells_.related(op.scope, cell, Scope::Rank).first)].node;
+}
+
+int Telling::starts_at(const Op& op, int cell) const {
+  switch (op.kind) {
+    case OpKind::Collective:
+      return kNowhere;
+    case OpKind::Compute:
+      return node_of_cell(op, cell);
+    case OpKind::HostWork:
+      return node_at(op.from, op, cell);
+    case OpKind::Transfer:
+      // A queue belongs to the worker, also for what it reads.
+      return op.queue >= 0 ? node_of_cell(op, cell) : node_at(op.from, op, cell);
+  }
+  return kNowhere;
+}
+
+int Telling::ends_at(const Op& op, int cell) const {
+  return op.kind == OpKind::Transfer ? node_at(op.to, op, cell) : starts_at(op, cell);
+}
+
+Seconds Telling::between(int from, int to) {
+  if (from == to || from == kNowhere || to == kNowhere) return {};
+  const auto [known, fresh] = known_.try_emplace({from, to});
+  if (fresh) known->second = topology_.path({from, -1}, {to, -1}).latency;
+  return known->second;
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,40 @@
+// What hosts have to tell each other besides data. Private to sim/engine.
+#pragma once
+#include <map>
+#include <utility>
+
+#include "platforms/topology.hpp"
+#include "sim/engine/cells.hpp"
+
+namespace simsync::detail {
+
+/// Latencies of the messages without data that parameter servers need: a worker learns that a server has updated a
+/// variable, asks for a read that waited in its own queue, and hears that a push has arrived before the next leaves a
+/// queue. Zero on one host, and among ops of which none belongs to a server. Plan, cells and topology must outlive it.
+class Telling {
+public:
+  Telling(const Plan& plan, const Cells& cells, const Topology& topology)
+      : plan_(plan), cells_(cells), topology_(topology) {}
+
+  /// From where `done` ends to where the op that waits for it is started.
+  Seconds word(const Instance& done, OpId waiting, int cell);
+  /// From where a transfer is started to where its bytes lie.
+  Seconds ask(const Instance& transfer);
+  /// From where a transfer arrives back to whose queue it occupies.
+  Seconds answer(const Instance& transfer);
+
+private:
+  [[nodiscard]] const Op& op_of(OpId op) const { return plan_.ops[static_cast<std::size_t>(op)]; }
+  [[nodiscard]] int node_at(const End& end, const Op& op, int cell) const;
+  [[nodiscard]] int node_of_cell(const Op& op, int cell) const;
+  [[nodiscard]] int starts_at(const Op& op, int cell) const;
+  [[nodiscard]] int ends_at(const Op& op, int cell) const;
+  Seconds between(int from, int to);
+
+  const Plan& plan_;
+  const Cells& cells_;
+  const Topology& topology_;
+  std::map<std::pair<int, int>, Seconds> known_;  ///< by nodes
+};
+
+}  // namespace simsync::detail

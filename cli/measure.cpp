@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 
@@ -14,6 +15,7 @@
 #include "hw/run/as_recorded.hpp"
 #include "hw/run/launch.hpp"
 #include "hw/run/measured_row.hpp"
+#include "hw/run/started_rank.hpp"
 #include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
 #include "sim/problem/problem.hpp"
@@ -26,6 +28,7 @@ namespace {
 constexpr const char* kTestbed = "testbed";
 
 struct MeasureOptions {
+  std::string cluster;
   std::vector<std::string> models, strategies;
   std::vector<int> workers;
   std::int64_t batch = 0;
@@ -52,16 +55,21 @@ Measurement run_on(const Testbed& testbed, const Problem& problem, const Measure
   return launch(problem.plan, launch_options);
 }
 
+/// What the hosts are called among the inputs.
+std::string cluster_name(const MeasureOptions& options) {
+  return options.cluster.empty() ? kTestbed : options.cluster;
+}
+
 std::vector<PredictRequest> requests_of(const MeasureOptions& options) {
   std::vector<PredictRequest> out;
   std::vector<std::string> strategies = options.strategies;
   if (strategies == std::vector<std::string>{"all"}) strategies = known_builders();
   std::vector<int> workers = options.workers;
-  if (workers.empty()) workers.push_back(options.hosts);
+  if (workers.empty()) workers.push_back(std::max(1, options.hosts));
   for (const auto& model : options.models)
     for (const auto& strategy : strategies)
       for (const int count : workers) {
-        PredictRequest request{model, kTestbed, strategy, count, {}, parse_settings(options.settings)};
+        PredictRequest request{model, cluster_name(options), strategy, count, {}, parse_settings(options.settings)};
         if (options.batch != 0) request.batch = options.batch;
         out.push_back(std::move(request));
       }
@@ -94,13 +102,33 @@ void check_names(const std::vector<PredictRequest>& requests, Inputs& inputs) {
   }
 }
 
-void run_measure(MeasureOptions options) {
-  options.run.optimizer = optimizer_of(options.optimizer);
-  if (options.resume && (options.csv.empty() || options.csv == "-"))
-    throw InputError("--resume needs the file to go on with: --csv FILE");
+/// Adds rows and timelines to what the user asked for.
+class Report {
+public:
+  Report(const MeasureOptions& options) : options_(options) {
+    if (!options.csv.empty())
+      file_ = std::make_unique<RowFile>(options.csv, csv_row(measured_header()), options.resume);
+  }
+  [[nodiscard]] std::vector<PredictRequest> left_of(std::vector<PredictRequest> requests, Inputs& inputs) const {
+    return file_ ? without_row(requests, file_->found(), inputs) : requests;
+  }
+  void add(const PredictRequest& request, const Problem& problem, const Measurement& measured) {
+    if (file_) file_->append(csv_row(measured_cells(request, problem, measured)));
+    if (options_.csv != "-") print_summary(request, problem, measured);
+    if (!options_.timeline.empty())
+      write_file(options_.timeline, [&](std::ostream& out) {
+        write_timeline(out, problem.plan, problem.cluster, as_recorded(problem.plan, measured));
+      });
+  }
+
+private:
+  const MeasureOptions& options_;
+  std::unique_ptr<RowFile> file_;
+};
+
+/// Every request, one after another, on hosts that are emulated here.
+void run_on_testbed(const MeasureOptions& options) {
   auto requests = requests_of(options);
-  if (!options.timeline.empty() && requests.size() != 1)
-    throw InputError("--timeline is for one model, strategy and number of workers");
   Inputs inputs;
   for (const auto& model : options.models) (void)inputs.model(model);
   const Testbed testbed(
@@ -108,29 +136,52 @@ void run_measure(MeasureOptions options) {
   inputs.put(kTestbed, testbed.cluster());
   check_names(requests, inputs);
   if (!options.cluster_out.empty()) write_file(options.cluster_out, to_yaml(testbed.cluster()));
-  std::unique_ptr<RowFile> file;
-  if (!options.csv.empty()) {
-    file = std::make_unique<RowFile>(options.csv, csv_row(measured_header()), options.resume);
-    requests = without_row(requests, file->found(), inputs);
-  }
+  Report report(options);
+  requests = report.left_of(std::move(requests), inputs);
   ProgressBar progress(requests.size());
   if (!real_time_allowed())
     progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   for (const PredictRequest& request : requests) {
     try {
       const Problem problem = prepare(request, inputs);
-      const Measurement measured = run_on(testbed, problem, options);
-      if (file) file->append(csv_row(measured_cells(request, problem, measured)));
-      if (options.csv != "-") print_summary(request, problem, measured);
-      if (!options.timeline.empty())
-        write_file(options.timeline, [&](std::ostream& out) {
-          write_timeline(out, problem.plan, problem.cluster, as_recorded(problem.plan, measured));
-        });
+      report.add(request, problem, run_on(testbed, problem, options));
     } catch (const PlanError& e) {
       if (requests.size() == 1) throw;
       progress.message(fmt::format("skipped: {} with {} workers: {}", request.strategy, request.workers, e.what()));
     }
     progress.advance();
+  }
+}
+
+/// One request, of which this process, started by mpirun, torchrun or srun, is one worker or server.
+void run_as_started(const MeasureOptions& options) {
+  const auto started = started_rank([](const char* name) { return std::getenv(name); });
+  if (!started)
+    throw InputError("--cluster: this process has no rank",
+                     "start one per worker and server with mpirun, torchrun or srun, or emulate hosts with --testbed");
+  const auto requests = requests_of(options);
+  if (requests.size() != 1) throw InputError("--cluster: one model, strategy and number of workers at a time");
+  Inputs inputs;
+  const Problem problem = prepare(requests.front(), inputs);
+  AgentOptions agent = agent_options(*started, problem.plan, options.run);
+  if (agent.self < problem.plan.rank_count()) agent.slowdown = device_slowdown(problem, agent.self);
+  setenv("GRPC_VERBOSITY", "NONE", 1);
+  const auto measured = run_agent(problem.plan, agent);
+  if (measured) Report(options).add(requests.front(), problem, *measured);
+}
+
+void run_measure(MeasureOptions options) {
+  options.run.optimizer = optimizer_of(options.optimizer);
+  if (options.cluster.empty() == (options.hosts == 0))
+    throw InputError("measure: expected one of --testbed and --cluster");
+  if (options.resume && (options.csv.empty() || options.csv == "-"))
+    throw InputError("--resume needs the file to go on with: --csv FILE");
+  if (!options.timeline.empty() && requests_of(options).size() != 1)
+    throw InputError("--timeline is for one model, strategy and number of workers");
+  if (options.cluster.empty()) {
+    run_on_testbed(options);
+  } else {
+    run_as_started(options);
   }
 }
 
@@ -144,14 +195,16 @@ void setup_measure(CLI::App& app, Outcome&) {
   };
   list("--model", options->models, "Models, separated by commas")->required();
   list("--strategy", options->strategies, "Strategies; 'all' stands for every builder")->required();
-  list("--workers", options->workers, "Numbers of workers (default: all hosts)")
-      ->check(whole_number(1, kMaxTestbedHosts));
+  list("--workers", options->workers, "Numbers of workers (default: all hosts of the testbed)")
+      ->check(whole_number(1, 1'000'000));
   command->add_option("--batch", options->batch, "Samples per worker and step (default: each model's)")
       ->check(whole_number(1, 100'000'000));
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
+  command->add_option(
+      "--cluster", options->cluster,
+      "Run on the hosts of this cluster: started by mpirun, torchrun or srun, a process per worker and server");
   command->add_option("--testbed", options->hosts, "Hosts to emulate in network namespaces of this machine")
-      ->required()
       ->check(whole_number(1, kMaxTestbedHosts));
   command->add_option("--server-hosts", options->server_hosts, "Hosts without a device besides them")
       ->check(whole_number(0, kMaxTestbedHosts));

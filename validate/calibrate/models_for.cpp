@@ -137,6 +137,8 @@ std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vect
   const bool several = covered.ranks_inside.size() + covered.nodes_between.size() > 1;
   std::vector<CalibrationModel> out;
   for (const auto& [name, protocols] : shapes) {
+    // Protocols are NCCL's; where all collectives are of one algorithm they are another library's.
+    if (!protocols.empty() && cluster.collective.algorithm != "auto") continue;
     for (const bool payload : {false, true}) {
       if (payload && !several) continue;
       CalibrationModel model = base;

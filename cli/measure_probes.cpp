@@ -59,7 +59,7 @@ public:
     struct sigaction action {};
     action.sa_handler = [](int signal) {
       asked_to_stop = signal;
-      ::kill(child_process, SIGTERM);
+      ::kill(child_process, signal);
     };
     for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], &action, &before_[i]);
   }

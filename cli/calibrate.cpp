@@ -12,6 +12,7 @@
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/reader.hpp"
+#include "strategies/names.hpp"
 #include "validate/calibrate/readers.hpp"
 #include "validate/calibrate/report.hpp"
 
@@ -104,10 +105,16 @@ Measurements read_files(const CalibrateFlags& flags) {
   return out;
 }
 
+/// Costs of a round are those of the cluster's own algorithm; all-reduces by another are predicted with them.
 Measurements read_live(const CalibrateFlags& flags) {
   MeasuredProbes measured = measure_probes(flags.testbed, flags.probes);
-  std::vector<std::string> sources{"live runs, " + measured.cluster.description};
-  return {std::move(measured.cluster), std::move(sources), std::move(measured.probes), {}};
+  Measurements out{.cluster = std::move(measured.cluster), .sources = {}, .fitted = {}, .scored = {}};
+  out.sources = {"live runs, " + out.cluster.description};
+  for (Probe& probe : measured.probes) {
+    const bool other = probe.collective() && out.cluster.collective.algorithm != name_of(probe.algorithm);
+    (other ? out.scored : out.fitted).push_back(std::move(probe));
+  }
+  return out;
 }
 
 void write_rows(const std::string& path, const CalibrationResult& result, const std::vector<CalibratedRow>& scored) {

@@ -13,7 +13,9 @@ namespace simsync {
 namespace {
 
 constexpr double kKiB = 1024.0;
-constexpr Seconds kStartOfProcesses{0.6};
+// What two processors take to start, connect and end the processes of a probe.
+constexpr Seconds kStart{0.1};
+constexpr Seconds kStartOfProcess{0.28};
 constexpr Seconds kLongest{0.5};
 constexpr Seconds kShortest{0.03};
 constexpr int kMostIterations = 40;
@@ -100,7 +102,9 @@ std::vector<ProbeRun> repeated(const std::vector<Probe>& probes, const Cluster& 
     ProbeRun run{.probe = probe, .expected = {}};
     const double fit = std::floor(each / once);
     run.iterations = static_cast<int>(std::clamp(fit, double{kLeastIterations}, double{kMostIterations}));
-    run.expected = kStartOfProcesses + static_cast<double>(run.warm_up + run.iterations) * once;
+    const int processes = probe.ranks + (probe.kind == ProbeKind::Push || probe.kind == ProbeKind::Pull ? 1 : 0);
+    run.expected = kStart + static_cast<double>(processes) * kStartOfProcess +
+                   static_cast<double>(run.warm_up + run.iterations) * once;
     out.push_back(std::move(run));
   }
   return out;
@@ -114,7 +118,7 @@ Seconds nominal_time(const Probe& probe, const Cluster& cluster) {
   const double rate = slowest_rate(cluster);
   if (!probe.collective()) {
     const int senders = probe.kind == ProbeKind::Message ? 1 : probe.ranks;
-    const double tensors = double{1} * senders * probe.count;
+    const auto tensors = static_cast<double>(senders * probe.count);
     return kRound + tensors * (kTensor + Seconds{probe.bytes / rate});
   }
   const double share = 2.0 * (probe.ranks - 1) / probe.ranks;

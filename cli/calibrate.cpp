@@ -8,9 +8,11 @@
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "cli/commands.hpp"
+#include "cli/measure_probes.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/reader.hpp"
+#include "strategies/names.hpp"
 #include "validate/calibrate/readers.hpp"
 #include "validate/calibrate/report.hpp"
 
@@ -22,6 +24,9 @@ constexpr std::size_t kWorstShown = 5;
 struct CalibrateFlags {
   std::string cluster;
   std::vector<std::string> from;
+  bool measure = false;
+  TestbedFlags testbed;
+  std::string probes;
   std::vector<std::string> rows;
   std::vector<std::string> score;
   std::vector<std::string> fit;
@@ -66,8 +71,10 @@ Unknown parse_unknown(const std::string& text) {
   return {text.substr(0, equals), low->dimension, low->value, high->value, true};
 }
 
-/// Where measurements come from: files. What measures by itself returns the same.
+/// What is fitted, on which cluster, and where it comes from: files, or live runs.
 struct Measurements {
+  Cluster cluster;
+  std::vector<std::string> sources;
   std::vector<Probe> fitted;
   std::vector<Probe> scored;
 };
@@ -82,7 +89,7 @@ Measurements read_files(const CalibrateFlags& flags) {
     std::erase_if(scored.where, [&](const ColumnFilter& f) { return f.column == filter.column; });
     scored.where.push_back(filter);
   }
-  Measurements out;
+  Measurements out{.cluster = find_cluster(flags.cluster), .sources = flags.from, .fitted = {}, .scored = {}};
   const auto add = [](std::vector<Probe>& to, const std::vector<Probe>& more) {
     to.insert(to.end(), more.begin(), more.end());
   };
@@ -98,6 +105,18 @@ Measurements read_files(const CalibrateFlags& flags) {
   return out;
 }
 
+/// Costs of a round are those of the cluster's own algorithm; all-reduces by another are predicted with them.
+Measurements read_live(const CalibrateFlags& flags) {
+  MeasuredProbes measured = measure_probes(flags.testbed, flags.probes);
+  Measurements out{.cluster = std::move(measured.cluster), .sources = {}, .fitted = {}, .scored = {}};
+  out.sources = {"live runs, " + out.cluster.description};
+  for (Probe& probe : measured.probes) {
+    const bool other = probe.collective() && out.cluster.collective.algorithm != name_of(probe.algorithm);
+    (other ? out.scored : out.fitted).push_back(std::move(probe));
+  }
+  return out;
+}
+
 void write_rows(const std::string& path, const CalibrationResult& result, const std::vector<CalibratedRow>& scored) {
   std::string text = csv_row(calibration_header()) + "\n";
   for (const auto& row : result.rows) text += csv_row(calibration_cells("fit", row)) + "\n";
@@ -110,17 +129,16 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
 }
 
 void run_calibrate(const CalibrateFlags& flags) {
-  const Cluster cluster = find_cluster(flags.cluster);
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
   for (const auto& text : flags.fit) options.unknowns.push_back(parse_unknown(text));
   if (!flags.prior.empty()) options.prior = load_calibration(flags.prior);
   options.date = flags.date.empty() ? today() : flags.date;
-  options.sources = flags.from;
-  const Measurements measured = read_files(flags);
-  const CalibrationResult result = calibrate(cluster, measured.fitted, options);
+  const Measurements measured = flags.measure ? read_live(flags) : read_files(flags);
+  options.sources = measured.sources;
+  const CalibrationResult result = calibrate(measured.cluster, measured.fitted, options);
   if (!flags.out.empty()) write_file(flags.out, to_yaml(result.calibration));
-  Cluster calibrated = cluster;
+  Cluster calibrated = measured.cluster;
   apply(calibrated, result.calibration);
   const auto scored = predict_rows(calibrated, measured.scored);
   if (!flags.csv.empty()) write_rows(flags.csv, result, scored);
@@ -129,17 +147,31 @@ void run_calibrate(const CalibrateFlags& flags) {
   if (!scored.empty()) out << residual_table("scored", scored, kWorstShown);
 }
 
+/// Flags of --measure, which mean nothing without it.
+void add_live_flags(CLI::App& command, CalibrateFlags& flags, CLI::Option* measure) {
+  const TestbedOptions testbed = add_testbed_flags(command, flags.testbed);
+  measure->needs(testbed.hosts);
+  testbed.hosts->needs(measure);
+  for (auto* option : testbed.details) option->needs(measure);
+  command.add_option("--probes", flags.probes, "Write what --measure measures to this file, for --from")
+      ->needs(measure)
+      ->check(file_name());
+}
+
 }  // namespace
 
 void setup_calibrate(CLI::App& app, Outcome&) {
   auto flags = std::make_shared<CalibrateFlags>();
   auto* command = app.add_subcommand("calibrate", "Fit a cluster's numbers to measurements");
-  command->add_option("--cluster", flags->cluster, "Cluster: a name ('simsync list clusters') or a path")->required();
+  auto* cluster =
+      command->add_option("--cluster", flags->cluster, "Cluster: a name ('simsync list clusters') or a path");
   command
       ->add_option("--from", flags->from,
                    "Measurements: our CSV, nccl-tests or OSU output, a table of collectives; again and again")
-      ->required()
+      ->needs(cluster)
       ->check(file_name());
+  auto* measure = command->add_flag("--measure", flags->measure, "Measure an emulated cluster (--testbed) first");
+  add_live_flags(*command, *flags, measure);
   command->add_option("--rows", flags->rows, "column=value,value: take these rows of a table only; again and again")
       ->check(key_and_value());
   command->add_option("--score", flags->score, "column=value,value: rows that are predicted and not fitted")
@@ -155,7 +187,12 @@ void setup_calibrate(CLI::App& app, Outcome&) {
   command->add_option("--out", flags->out, "Write the calibration to this file")->check(file_name());
   command->add_option("--csv", flags->csv, "Write one row per measurement to this file, or to standard output with '-'")
       ->check(file_name());
-  command->callback([flags] { run_calibrate(*flags); });
+  for (const char* name : {"--cluster", "--from", "--rows", "--score", "--ranks"})
+    measure->excludes(command->get_option(name));
+  command->callback([flags] {
+    if (flags->from.empty() && !flags->measure) throw CLI::RequiredError("--from or --measure");
+    run_calibrate(*flags);
+  });
 }
 
 }  // namespace simsync

@@ -4,5 +4,5 @@
 int main(int argc, char** argv) {
   using namespace simsync;
   return run_program(argc, argv, "runs strategies and layers on real hardware and times them",
-                     {setup_measure, setup_profile});
+                     {setup_measure, setup_profile, setup_probe});
 }

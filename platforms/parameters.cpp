@@ -107,6 +107,16 @@ Parameters parameters_of(Cluster& cluster) {
   return parameters;
 }
 
+/// The parameters that a key stands for: `group.*.` is that of every group.
+std::vector<std::string> expanded(const std::string& key, const Cluster& cluster) {
+  constexpr std::string_view kEvery = "group.*.";
+  if (!key.starts_with(kEvery)) return {key};
+  std::vector<std::string> keys;
+  for (const NodeGroup& group : cluster.groups)
+    keys.push_back(fmt::format("group.{}.{}", group.name, key.substr(kEvery.size())));
+  return keys;
+}
+
 std::vector<std::string> keys_of(const Parameters& parameters) {
   std::vector<std::string> keys;
   for (const auto& [key, parameter] : parameters) keys.push_back(key);
@@ -127,8 +137,9 @@ void set_parameters(Cluster& cluster, const std::vector<std::pair<std::string, s
   Cluster changed = cluster;
   const Parameters parameters = parameters_of(changed);
   for (const auto& [key, value] : values) {
-    if (const auto wrong = find(parameters, key, cluster).set(value))
-      throw InputError(fmt::format("{}: {}", key, *wrong));
+    for (const auto& one : expanded(key, cluster))
+      if (const auto wrong = find(parameters, one, cluster).set(value))
+        throw InputError(fmt::format("{}: {}", key, *wrong));
     if (const auto findings = check(changed); !findings.empty())
       throw InputError(fmt::format("{}={} does not fit cluster '{}': {}: {}", key, value, cluster.name,
                                    findings.front().key, findings.front().message),

@@ -22,7 +22,7 @@ std::vector<std::string> known_clusters();
 /// @throws PlanError when no group has GPUs, when that group has no network, or beyond kMaxNodes nodes.
 Cluster grown_to(Cluster cluster, int workers);
 /// Sets one number by name, as `--set link.ethernet.per_flow_cap=10Gbps` does. Keys: platforms/README.md.
-/// `none` removes an optional number. The cluster is unchanged when this throws.
+/// `none` removes an optional number; `group.*.` in place of a group's name sets all groups. The cluster is unchanged when this throws.
 /// @throws InputError naming the closest known key, or saying why the value does not fit.
 void set_parameter(Cluster& cluster, const std::string& key, const std::string& value);
 /// The same for several, at the cost of one. @throws InputError for the first that does not fit.

@@ -21,9 +21,13 @@ Buffers::Buffers(const Roles& roles, AgentId self, Optimizer optimizer)
     : roles_(roles), rank_(self), optimizer_(optimizer) {
   const Plan& plan = roles.plan();
   applied_.assign(static_cast<std::size_t>(plan.tensors), 0);
-  for (const Op& op : plan.ops)
+  pushed_ = applied_;
+  for (const Op& op : plan.ops) {
+    if (op.kind == OpKind::Transfer && op.reason.phase == Phase::Push && op.tensor >= 0)
+      pushed_[static_cast<std::size_t>(op.tensor)] = 1;
     if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.tensor >= 0 && op.bytes > 0.0)
       applied_[static_cast<std::size_t>(op.tensor)] = 1;
+  }
   for (std::size_t id = 0; id < plan.ops.size(); ++id) add_op(static_cast<OpId>(id), self);
 }
 
@@ -47,6 +51,9 @@ void Buffers::add_op(OpId id, AgentId self) {
       pulled.values.resize(floats);
       if (applied_by_server(op.tensor)) pulled.expected = std::make_unique<Parameters>(optimizer_, samples.size());
     }
+    if (!push && roles_.source(i) == self && !pushed_[static_cast<std::size_t>(op.tensor)] &&
+        tensors_[op.tensor].result.empty())
+      for (std::size_t at = 0; at < floats; ++at) tensors_[op.tensor].result.push_back(kept_at(at));
     if (!push || roles_.sink(i) != self) continue;
     Tensor& tensor = tensors_[op.tensor];
     tensor.arrived[cell].resize(floats);
@@ -145,6 +152,8 @@ void Buffers::check_pull(const Instance& i, int iteration) {
   const auto samples = sample_positions(pulled.values.size());
   std::vector<float> sums;
   for (const std::size_t at : samples) sums.push_back(gradient_sum_at(roles_.plan().rank_count(), at, iteration));
+  if (pushed_[static_cast<std::size_t>(roles_.op(i).tensor)] == 0)
+    std::transform(samples.begin(), samples.end(), sums.begin(), kept_at);
   std::span<const float> should = sums;
   if (pulled.expected != nullptr) {
     pulled.expected->apply(sums);

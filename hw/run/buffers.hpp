@@ -51,7 +51,7 @@ private:
     std::map<int, std::vector<float>> arrived;  ///< by cell
     std::vector<float> sum;
     int added = 0;
-    std::vector<float> result;  ///< where workers apply the optimizer
+    std::vector<float> result;  ///< where workers apply the optimizer, or what nobody pushes
     std::unique_ptr<Parameters> parameters;
   };
   struct Pulled {  ///< on a worker
@@ -69,6 +69,7 @@ private:
   int rank_;
   Optimizer optimizer_;
   std::vector<char> applied_;                         ///< tensor -> its server applies the optimizer
+  std::vector<char> pushed_;                          ///< tensor -> workers push to it; others keep their values
   std::map<OpId, Collective> collectives_;            ///< by op
   std::map<OpId, std::unique_ptr<Gradient>> pushes_;  ///< by op: this rank's instance
   std::map<OpId, Pulled> pulls_;                      ///< by op

@@ -59,6 +59,7 @@ AgentRecord Executor::run() {
 }
 
 void Executor::run_iterations() {
+  record_.iteration_start.assign(static_cast<std::size_t>(options_.iterations), -1.0);
   record_.iteration_end.assign(static_cast<std::size_t>(options_.iterations), 0.0);
   if (duties_.tasks.empty() && duties_.ends + duties_.asked == 0) finished_ = options_.iterations;
   device_free_ = now_s();
@@ -199,6 +200,7 @@ void Executor::note_start(const Instance& instance, int k, double at) {
 
 void Executor::start(const Instance& instance, int k, double at) {
   const Op& op = op_of(instance);
+  if (double& first = record_.iteration_start[static_cast<std::size_t>(k)]; first < 0.0) first = now_s();
   count_off(k);
   switch (op.kind) {
     case OpKind::Compute: {

@@ -22,19 +22,38 @@ std::vector<MeasuredSpan> spans_of(const nlohmann::json& json) {
   return out;
 }
 
+std::vector<double> values_of(const std::vector<Seconds>& times) {
+  std::vector<double> out;
+  for (const Seconds s : times) out.push_back(s.value());
+  return out;
+}
+
+/// By iteration: the first start or the last end over all agents; negative where there is none.
+std::vector<double> over_agents(const std::vector<AgentRecord>& records, std::vector<double> AgentRecord::*times,
+                                bool first) {
+  std::vector<double> out;
+  for (const auto& record : records) {
+    const auto& own = record.*times;
+    out.resize(std::max(out.size(), own.size()), -1.0);
+    for (std::size_t k = 0; k < own.size(); ++k)
+      if (own[k] >= 0.0 && (out[k] < 0.0 || (own[k] < out[k]) == first)) out[k] = own[k];
+  }
+  return out;
+}
+
 }  // namespace
 
-Seconds Measurement::quantile(double share) const {
-  std::vector<Seconds> sorted = steps;
-  std::sort(sorted.begin(), sorted.end());
-  const double at = share * static_cast<double>(sorted.size() - 1);
+Seconds quantile_of(std::vector<Seconds> times, double share) {
+  std::sort(times.begin(), times.end());
+  const double at = share * static_cast<double>(times.size() - 1);
   const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - std::floor(at)) * (sorted[above] - sorted[below]);
+  const std::size_t above = std::min(below + 1, times.size() - 1);
+  return times[below] + (at - std::floor(at)) * (times[above] - times[below]);
 }
 
 std::string to_text(const AgentRecord& record) {
-  return nlohmann::json{{"ends", record.iteration_end},
+  return nlohmann::json{{"starts", record.iteration_start},
+                        {"ends", record.iteration_end},
                         {"spans", json_of(record.spans)},
                         {"checked", record.checked},
                         {"elapsed", record.elapsed},
@@ -44,7 +63,8 @@ std::string to_text(const AgentRecord& record) {
 
 AgentRecord agent_record(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
-  return {.iteration_end = json.at("ends").get<std::vector<double>>(),
+  return {.iteration_start = json.at("starts").get<std::vector<double>>(),
+          .iteration_end = json.at("ends").get<std::vector<double>>(),
           .spans = spans_of(json.at("spans")),
           .checked = json.at("checked").get<std::int64_t>(),
           .elapsed = json.at("elapsed").get<double>(),
@@ -52,9 +72,8 @@ AgentRecord agent_record(const std::string& text) {
 }
 
 std::string to_text(const Measurement& measurement) {
-  std::vector<double> steps;
-  for (const Seconds s : measurement.steps) steps.push_back(s.value());
-  return nlohmann::json{{"steps", steps},
+  return nlohmann::json{{"steps", values_of(measurement.steps)},
+                        {"active", values_of(measurement.active)},
                         {"spans", json_of(measurement.spans)},
                         {"checked", measurement.checked},
                         {"processors", measurement.processors}}
@@ -65,6 +84,7 @@ Measurement measurement(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   Measurement out;
   for (const double s : json.at("steps").get<std::vector<double>>()) out.steps.emplace_back(s);
+  for (const double s : json.at("active").get<std::vector<double>>()) out.active.emplace_back(s);
   out.spans = spans_of(json.at("spans"));
   out.checked = json.at("checked").get<std::int64_t>();
   out.processors = json.at("processors").get<double>();
@@ -73,11 +93,10 @@ Measurement measurement(const std::string& text) {
 
 Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
   Measurement out;
-  std::vector<double> ends;
+  const auto starts = over_agents(records, &AgentRecord::iteration_start, true);
+  const auto ends = over_agents(records, &AgentRecord::iteration_end, false);
   std::map<std::pair<int, Instance>, MeasuredSpan> spans;
   for (const auto& record : records) {
-    ends.resize(std::max(ends.size(), record.iteration_end.size()), 0.0);
-    for (std::size_t k = 0; k < record.iteration_end.size(); ++k) ends[k] = std::max(ends[k], record.iteration_end[k]);
     for (const auto& span : record.spans) {
       auto& known = spans.try_emplace({span.iteration, span.instance}, span).first->second;
       // A collective starts with its first rank and ends with its last.
@@ -87,8 +106,10 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
     out.checked += record.checked;
     if (record.elapsed > 0.0) out.processors += record.processor_time / record.elapsed;
   }
-  for (std::size_t k = static_cast<std::size_t>(std::max(1, warm_up)); k < ends.size(); ++k)
+  for (std::size_t k = static_cast<std::size_t>(std::max(1, warm_up)); k < ends.size(); ++k) {
     out.steps.emplace_back(ends[k] - ends[k - 1]);
+    out.active.emplace_back(ends[k] - std::max(ends[k - 1], starts[k]));
+  }
   for (const auto& [key, span] : spans)
     if (span.start >= 0.0 && span.end >= 0.0) out.spans.push_back(span);
   std::sort(out.spans.begin(), out.spans.end(),

@@ -16,21 +16,28 @@ struct MeasuredSpan {
   double end = 0.0;
 };
 
+/// The value below which `share` of `times` lie, interpolated. `times` must not be empty.
+Seconds quantile_of(std::vector<Seconds> times, double share);
+
 struct Measurement {
-  std::vector<Seconds> steps;       ///< every measured step, warm-up left out
+  std::vector<Seconds> steps;  ///< every measured step, warm-up left out
+  /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
+  /// that start comes after the end of the step before.
+  std::vector<Seconds> active;
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations, by start
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
 
   /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
-  [[nodiscard]] Seconds quantile(double share) const;
+  [[nodiscard]] Seconds quantile(double share) const { return quantile_of(steps, share); }
   [[nodiscard]] Seconds median() const { return quantile(0.5); }
 };
 
 /// What one agent notes while it runs.
 struct AgentRecord {
-  std::vector<double> iteration_end;  ///< when the last instance that ends at this agent ended
-  std::vector<MeasuredSpan> spans;    ///< start or end is negative when it is not this agent that knows it
+  std::vector<double> iteration_start;  ///< when this agent started its first instance; negative: it starts none
+  std::vector<double> iteration_end;    ///< when the last instance that ends at this agent ended
+  std::vector<MeasuredSpan> spans;      ///< start or end is negative when it is not this agent that knows it
   std::int64_t checked = 0;
   double elapsed = 0.0;         ///< s from its first op to its last
   double processor_time = 0.0;  ///< s that this process computed meanwhile, all threads

@@ -39,6 +39,10 @@ float gradient_sum_at(int ranks, std::size_t position, int iteration) {
   return static_cast<float>(ranks * (ranks + 1) / 2) + static_cast<float>(ranks) * extra_at(position, iteration);
 }
 
+float kept_at(std::size_t position) {
+  return gradient_at(0, position, 0);
+}
+
 Gradient::Gradient(int rank, std::size_t floats)
     : rank_(rank), values_(floats, static_cast<float>(rank + 1)), samples_(sample_positions(floats)) {}
 

@@ -19,6 +19,9 @@ std::vector<std::size_t> sample_positions(std::size_t floats);
 float gradient_at(int rank, std::size_t position, int iteration);
 float gradient_sum_at(int ranks, std::size_t position, int iteration);
 
+/// What a tensor holds that no worker pushes to.
+float kept_at(std::size_t position);
+
 /// One rank's gradient of one message.
 class Gradient {
 public:

@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #ifdef SIMSYNC_HAS_RUN
 #include "hw/run/measured_row.hpp"
+#include "hw/run/run_probe.hpp"
 #endif
 #include "models/profile_writer.hpp"
 #include "sim/engine/predict.hpp"
@@ -92,6 +93,7 @@ TEST_CASE("every column of the program is on the columns page, in its order", "[
   CHECK(documented.at("profile") == profile_header());
 #ifdef SIMSYNC_HAS_RUN
   CHECK(documented.at("measure") == measured_header());
+  CHECK(documented.at("probe") == probe_header());
 #endif
   CHECK(documented.at("calibrate") == calibration_header());
   CHECK(documented.at("validate, cases") == CsvTable::parse(comparison_header() + "\n", "cases").header());

@@ -152,7 +152,7 @@ bool ModelFit::drop_without_effect() {
     if (unknown.demanded || deviation(p) <= kMostDeviation) continue;
     const bool time = unknown.dimension == Dimension::Time;
     const double effect = fit_.effect[p] / width(p);
-    if (effect > kNoEffect && !(time && is_nothing(p))) continue;
+    if (effect > kNoEffect && !is_nothing(p)) continue;
     notes_.push_back(time ? fmt::format("'{}' cannot be told from 0 and is taken as 0", unknown.key)
                           : fmt::format("nothing depends on '{}', which was left as it is", unknown.key));
     if (time) model_.assumed.emplace_back(unknown.key, "0");
@@ -162,11 +162,14 @@ bool ModelFit::drop_without_effect() {
   return false;
 }
 
-/// Without this time the others, as they are, describe the rows about as well.
+/// Without this cost (a time or size of nothing, a rate beyond what matters) the others, as they are, describe the rows
+/// about as well.
 bool ModelFit::is_nothing(std::size_t p) const {
+  const Dimension dimension = model_.unknowns[p].dimension;
+  if (dimension == Dimension::Number) return false;
   const auto with = residuals(fit_.shares);
   auto shares = fit_.shares;
-  shares[p] = 0.0;  // the least that its range has
+  shares[p] = dimension == Dimension::Rate ? 1.0 : 0.0;  // the end of its range
   const auto without = residuals(shares);
   constexpr double kWorse = 1.05;
   return loss_of(without) <= kWorse * loss_of(with);

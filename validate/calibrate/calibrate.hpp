@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "platforms/calibration.hpp"
-#include "validate/calibrate/probe.hpp"
+#include "sim/problem/probe.hpp"
 
 namespace simsync {
 
@@ -63,6 +63,8 @@ std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vect
 /// and what it trades off against; PlanError when a probe does not fit the cluster.
 CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options);
 
+/// Replays a probe's plan once from a cold start, on a cluster that grown_for has made.
+Seconds predicted_time(const Probe& probe, const Cluster& cluster);
 /// What a calibrated cluster predicts for each probe.
 std::vector<CalibratedRow> predict_rows(const Cluster& calibrated, const std::vector<Probe>& probes);
 /// Of log(predicted / measured), as percent.

@@ -20,6 +20,7 @@ struct Coverage {
   bool pull = false;
   bool message_inside = false;
   bool message_between = false;
+  std::set<int> messages;  ///< between nodes, at a time
 };
 
 Coverage coverage_of(const Cluster& cluster, const std::vector<Probe>& probes) {
@@ -30,6 +31,7 @@ Coverage coverage_of(const Cluster& cluster, const std::vector<Probe>& probes) {
     if (probe.kind == ProbeKind::Push) out.push = true;
     if (probe.kind == ProbeKind::Pull) out.pull = true;
     if (probe.kind == ProbeKind::Message) (nodes > 1 ? out.message_between : out.message_inside) = true;
+    if (probe.kind == ProbeKind::Message && nodes > 1) out.messages.insert(probe.count);
     if (!probe.collective()) continue;
     ++out.collectives;
     if (nodes > 1) {
@@ -62,6 +64,17 @@ std::string link_inside(const NodeGroup& group) {
   return direct ? group.fabric.gpu_link : group.fabric.pcie_link;
 }
 
+/// Whose processors the servers of probes have. Groups that differ in name or rate only, as the hosts of a testbed,
+/// have the same ones.
+std::string server_group(const Cluster& cluster, const NodeGroup& devices) {
+  const auto host =
+      std::find_if(cluster.groups.begin(), cluster.groups.end(), [](const auto& g) { return g.gpus == 0; });
+  const NodeGroup& first = host == cluster.groups.end() ? devices : *host;
+  const bool alike = std::all_of(cluster.groups.begin(), cluster.groups.end(),
+                                 [&](const NodeGroup& group) { return group.cpu == first.cpu; });
+  return alike && cluster.groups.size() > 1 ? "*" : first.name;
+}
+
 /// Everything but collectives.
 std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& covered) {
   const NodeGroup& group = device_group(cluster);
@@ -73,9 +86,10 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
     out.push_back(share("link." + link_inside(group) + ".efficiency"));
     out.push_back(time("link." + link_inside(group) + ".latency", 1e-8, 0.01));
   }
-  const auto host =
-      std::find_if(cluster.groups.begin(), cluster.groups.end(), [](const auto& g) { return g.gpus == 0; });
-  const std::string server = host == cluster.groups.end() ? group.name : host->name;
+  // A cost of every message on its link, besides the bytes, shows where several follow each other.
+  if (covered.messages.size() > 1)
+    out.push_back({"link." + group.nic_link + ".half_size", Dimension::Size, 1.0, 1e6, false});
+  const std::string server = server_group(cluster, group);
   if (covered.push || covered.pull) out.push_back(time("group." + server + ".cpu.per_tensor", 1e-7, 0.05));
   if (covered.push) out.push_back(rate("group." + server + ".cpu.sum_rate", 1e7, 1e12));
   return out;
@@ -123,6 +137,8 @@ std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vect
   const bool several = covered.ranks_inside.size() + covered.nodes_between.size() > 1;
   std::vector<CalibrationModel> out;
   for (const auto& [name, protocols] : shapes) {
+    // Protocols are NCCL's; where all collectives are of one algorithm they are another library's.
+    if (!protocols.empty() && cluster.collective.algorithm != "auto") continue;
     for (const bool payload : {false, true}) {
       if (payload && !several) continue;
       CalibrationModel model = base;

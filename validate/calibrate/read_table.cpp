@@ -75,9 +75,14 @@ E TableReader::word(std::size_t row, const char* column, const std::vector<std::
 
 std::optional<Probe> TableReader::own(std::size_t row) const {
   Probe probe;
-  probe.kind = word<ProbeKind>(
-      row, "kind", {{"all-reduce", ProbeKind::AllReduce}, {"push", ProbeKind::Push}, {"pull", ProbeKind::Pull}});
-  probe.ranks = whole(row, "ranks", probe.kind == ProbeKind::AllReduce ? 2 : 1);
+  probe.kind = word<ProbeKind>(row, "kind",
+                               {{"all-reduce", ProbeKind::AllReduce},
+                                {"push", ProbeKind::Push},
+                                {"pull", ProbeKind::Pull},
+                                {"message", ProbeKind::Message}});
+  const bool to_server = probe.kind == ProbeKind::Push || probe.kind == ProbeKind::Pull;
+  probe.ranks = whole(row, "ranks", to_server ? 1 : 2);
+  if (probe.kind == ProbeKind::Message) probe.per_node = 1;
   probe.bytes = number(row, "bytes", 1.0);
   probe.count = whole(row, "count", 1);
   if (!table_.cell(row, "algorithm").empty()) probe.algorithm = word(row, "algorithm", collective_algorithm_words());

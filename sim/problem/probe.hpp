@@ -38,9 +38,9 @@ std::vector<Place> places_of(const Probe& probe, const Cluster& cluster);
 /// `cluster` with the nodes that the probes need, servers included: a server is a host of its own, the first one
 /// without devices when the cluster has such a host, else the node after the last rank's.
 Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes);
-/// The probe as a plan of its own for a cluster that grown_for has made.
+/// The probe as a plan of its own for a cluster that grown_for has made. Its iterations do not overlap: collectives
+/// follow each other directly; pushes, pulls and messages begin when all of the iteration before have ended, and how
+/// the word of that travels is not part of the probe.
 Plan plan_of(const Probe& probe, const Cluster& cluster);
-/// Replays plan_of once from a cold start.
-Seconds predicted_time(const Probe& probe, const Cluster& cluster);
 
 }  // namespace simsync

@@ -1,4 +1,4 @@
-#include "validate/calibrate/probe.hpp"
+#include "sim/problem/probe.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
-#include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
 
 namespace simsync {
@@ -53,24 +52,40 @@ public:
   Transfers(const Probe& probe, const Cluster& cluster) : probe_(probe), cluster_(cluster) {
     plan_.set_ranks(places_of(probe, cluster));
     plan_.model = plan_.strategy = name_of(probe.kind);
+    plan_.tensors = probe.count;
   }
 
   Plan push() {
     const Place server = serve();
-    for (int tensor = 0; tensor < probe_.count; ++tensor) {
-      const OpId sent = transfer({End::Kind::Host, {}}, {End::Kind::Fixed, server}, {});
-      const CpuClass& cpu = cluster_.group_of(server.node).cpu;
-      work(server, cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()}, {{sent, 0}});
+    const CpuClass& cpu = cluster_.group_of(server.node).cpu;
+    std::vector<OpId> sent;
+    std::vector<After> summed;
+    for (tensor_ = 0; tensor_ < probe_.count; ++tensor_) {
+      sent.push_back(transfer({End::Kind::Host, {}}, {End::Kind::Fixed, server}, {}));
+      const Seconds duration = cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()};
+      const OpId sum = work(server, Scope::Rank, Phase::Aggregate, duration, {{sent.back(), 0}});
+      Op& op = at(sum);
+      op.bytes = probe_.bytes;
+      op.one_at_a_time = true;  // of one tensor: the accumulator holds a lock
+      summed.push_back({work(server, Scope::Job, Phase::Update, Seconds{0.0}, {{sum, 0}}), 0});
     }
+    tensor_ = 0;
+    const OpId all = work(server, Scope::Job, Phase::Serve, Seconds{0.0}, std::move(summed));
+    for (const OpId id : sent) at(id).after = {{all, 1}};
     return std::move(plan_);
   }
 
   Plan pull() {
     const Place server = serve();
-    for (int tensor = 0; tensor < probe_.count; ++tensor) {
-      const OpId served = work(server, cluster_.group_of(server.node).cpu.per_tensor, {});
-      transfer({End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}});
+    const OpId start = work(server, Scope::Job, Phase::Serve, Seconds{0.0}, {});
+    OpId last = start;
+    for (tensor_ = 0; tensor_ < probe_.count; ++tensor_) {
+      const Seconds duration = cluster_.group_of(server.node).cpu.per_tensor;
+      const OpId served = work(server, Scope::Rank, Phase::Serve, duration, {{start, 0}});
+      last = transfer({End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}});
     }
+    // Tensors arrive in order: they share one stream of their worker's connection.
+    at(start).after = {{last, 1}};
     return std::move(plan_);
   }
 
@@ -80,11 +95,13 @@ public:
     Plan plan;
     plan.set_ranks({plan_.ranks.front()});
     plan.model = plan.strategy = name_of(probe_.kind);
+    plan.servers = {to};
+    plan.tensors = probe_.count;
     plan_ = std::move(plan);
-    const OpId sent = transfer({End::Kind::Device, {}}, {End::Kind::Fixed, to}, {});
-    Op& op = plan_.ops[static_cast<std::size_t>(sent)];
-    op.messages = probe_.count;
-    op.bytes *= probe_.count;
+    OpId last = 0;
+    for (tensor_ = 0; tensor_ < probe_.count; ++tensor_)
+      last = transfer({End::Kind::Device, {}}, {End::Kind::Fixed, to}, {});
+    for (Op& op : plan_.ops) op.after = {{last, 1}};
     return std::move(plan_);
   }
 
@@ -96,7 +113,9 @@ private:
     plan_.queues.push_back({.name = name_of(server) + " server", .scope = Scope::Job, .slots = threads});
     return server;
   }
+  Op& at(OpId id) { return plan_.ops[static_cast<std::size_t>(id)]; }
   OpId add(Op op) {
+    op.tensor = tensor_;
     plan_.ops.push_back(std::move(op));
     return static_cast<OpId>(plan_.ops.size()) - 1;
   }
@@ -112,21 +131,22 @@ private:
     op.reason = {probe_.kind == ProbeKind::Pull ? Phase::Pull : Phase::Push, -1, name_of(probe_.kind)};
     return add(std::move(op));
   }
-  OpId work(Place server, Seconds duration, std::vector<After> after) {
+  OpId work(Place server, Scope scope, Phase phase, Seconds duration, std::vector<After> after) {
     Op op;
     op.kind = OpKind::HostWork;
-    op.scope = Scope::Rank;
+    op.scope = scope;
     op.queue = 0;
     op.from = {End::Kind::Fixed, server};
     op.duration = duration;
     op.after = std::move(after);
-    op.reason = {Phase::Serve, -1, name_of(probe_.kind)};
+    op.reason = {phase, -1, name_of(probe_.kind)};
     return add(std::move(op));
   }
 
   const Probe& probe_;
   const Cluster& cluster_;
   Plan plan_;
+  std::int32_t tensor_ = 0;  ///< of the ops that are written
 };
 
 }  // namespace
@@ -186,11 +206,10 @@ Plan plan_of(const Probe& probe, const Cluster& cluster) {
     case ProbeKind::ReduceScatter:
       break;
   }
-  return collective_plan(cluster, places_of(probe, cluster), primitive_of(probe.kind), probe.algorithm, probe.bytes);
-}
-
-Seconds predicted_time(const Probe& probe, const Cluster& cluster) {
-  return replay(plan_of(probe, cluster), cluster, {.max_iterations = 1}).step;
+  Plan plan =
+      collective_plan(cluster, places_of(probe, cluster), primitive_of(probe.kind), probe.algorithm, probe.bytes);
+  plan.ops.front().after = {{0, 1}};
+  return plan;
 }
 
 }  // namespace simsync

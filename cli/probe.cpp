@@ -1,0 +1,77 @@
+#include <fmt/format.h>
+
+#include <iostream>
+#include <memory>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
+#include "base/parse_units.hpp"
+#include "base/progress_bar.hpp"
+#include "cli/commands.hpp"
+#include "cli/row_file.hpp"
+#include "cli/settings.hpp"
+#include "cli/testbed_flags.hpp"
+#include "cli/unknown.hpp"
+#include "hw/run/run_probe.hpp"
+#include "hw/testbed/testbed.hpp"
+#include "platforms/reader.hpp"
+
+namespace simsync {
+namespace {
+
+struct ProbeFlags {
+  TestbedFlags testbed;
+  std::string csv;
+  std::string cluster_out;
+};
+
+std::string what(const Probe& probe) {
+  std::string out = fmt::format("{} of {}", name_of(probe.kind), format_bytes(probe.bytes));
+  if (probe.count > 1) out += fmt::format(", {} times", probe.count);
+  return out + fmt::format(", {} ranks", probe.ranks);
+}
+
+void run_probes(const ProbeFlags& flags) {
+  const Testbed testbed({.hosts = flags.testbed.hosts,
+                         .rates = parse_rates(flags.testbed.rates),
+                         .server_hosts = flags.testbed.server_hosts});
+  const Cluster cluster = testbed.cluster();
+  const auto runs = choose_probes(cluster, Seconds{flags.testbed.budget_s});
+  if (!flags.cluster_out.empty()) write_file(flags.cluster_out, to_yaml(cluster));
+  RowFile file(flags.csv, csv_row(probe_header()), false);
+  LaunchOptions options;
+  options.real_time = true;
+  options.address = [&](int node) { return testbed.address(node); };
+  options.enter = [&](int node) { testbed.enter(node); };
+  ProgressBar progress(runs.size());
+  progress.message(
+      fmt::format("{} probes of {}, about {:.0f} s", runs.size(), cluster.name, expected_time(runs).value()));
+  if (!real_time_allowed())
+    progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
+  for (const ProbeRun& run : runs) {
+    const ProbeTimes times = run_probe(run, cluster, options);
+    file.append(csv_row(probe_cells(run.probe, times)));
+    progress.message(fmt::format("{}: {} ({} to {})", what(run.probe), format_seconds(times.median()),
+                                 format_seconds(quantile_of(times.each, 0.1)),
+                                 format_seconds(quantile_of(times.each, 0.9))));
+    progress.advance();
+  }
+}
+
+}  // namespace
+
+void setup_probe(CLI::App& app, Outcome&) {
+  auto flags = std::make_shared<ProbeFlags>();
+  auto* command = app.add_subcommand(kProbe, kAboutProbe);
+  add_testbed_flags(*command, flags->testbed).hosts->required();
+  command
+      ->add_option("--csv", flags->csv,
+                   "Write rows for 'simsync calibrate --from' to this file, or to standard output with '-'")
+      ->required()
+      ->check(file_name());
+  command->add_option("--cluster-out", flags->cluster_out, "Write the cluster that was built to this file")
+      ->check(file_name());
+  command->callback([flags] { run_probes(*flags); });
+}
+
+}  // namespace simsync

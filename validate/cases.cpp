@@ -120,6 +120,14 @@ void set_role(const Study& study, Case& c) {
   }
 }
 
+std::string workload_of(const PredictRequest& request) {
+  std::string placement;
+  for (const auto& [key, value] : request.settings)
+    if (key == "placement") placement = value;
+  return fmt::format("{}\n{}\n{}\n{}\n{}", request.model, request.cluster, request.batch.value_or(0), request.workers,
+                     placement);
+}
+
 Case case_of(const Study& study, std::size_t row) {
   Case c;
   c.row = row;
@@ -138,6 +146,7 @@ Case case_of(const Study& study, std::size_t row) {
   if (study.step_time) c.request.settings.emplace_back("step_time", step_time_for(study, row));
   c.measured = measured_step(study, row, c.request.workers, *c.request.batch);
   for (const auto& column : study.rank_within) c.rank_group += study.table.cell(row, column) + '\n';
+  c.workload = workload_of(c.request);
   if (study.rank_within.empty()) c.rank_group = fmt::format("{}\n{}", c.request.model, *c.request.batch);
   set_role(study, c);
   return c;

@@ -55,7 +55,8 @@ std::vector<std::string> comparison_rows(const StudyResult& result) {
 }
 
 std::string summary_header() {
-  return "study,cases,mape_pct,p90_error_pct,pairwise_accuracy,kendall_tau,pairs,calibration,deviations,"
+  return "study,cases,mape_pct,p90_error_pct,pairwise_accuracy,kendall_tau,pairs,strategy_accuracy,strategy_pairs,"
+         "calibration,deviations,"
          "mape_all_pct,passed";
 }
 
@@ -63,6 +64,7 @@ std::string summary_row(const StudyResult& result) {
   const Summary& s = result.summary;
   return csv_row({result.study, std::to_string(s.cases), format_number(s.mape_pct), format_number(s.p90_error_pct),
                   format_number(s.pairwise_accuracy), format_number(s.kendall_tau), std::to_string(s.pairs),
+                  s.strategy_pairs > 0 ? format_number(s.strategy_accuracy) : "", std::to_string(s.strategy_pairs),
                   std::to_string(s.calibration), std::to_string(s.deviations), format_number(s.mape_all_pct),
                   result.passed() ? "true" : "false"});
 }
@@ -74,6 +76,9 @@ std::string describe(const StudyResult& result) {
       "  mape_pct {:.2f}  p90_error_pct {:.2f}  pairwise_accuracy {:.4f} ({} pairs)  kendall_tau {:.4f}\n",
       result.study, result.passed() ? "passed" : "FAILED", s.cases, s.calibration, s.deviations, s.mape_pct,
       s.p90_error_pct, s.pairwise_accuracy, s.pairs, s.kendall_tau);
+  if (s.strategy_pairs > 0)
+    out += fmt::format("  strategy_accuracy {:.4f} ({} pairs of strategies for the same work)\n", s.strategy_accuracy,
+                       s.strategy_pairs);
   for (const auto& p : result.parameters)
     out += fmt::format("  fitted {} = {} ({} rows, rms {:.1f} %)\n", p.key, p.value, p.rows, p.rms_pct);
   for (const auto& finding : result.findings) out += fmt::format("  finding: {}\n", finding);

@@ -154,6 +154,7 @@ void Evaluation::predict_all() {
 
 void Evaluation::summarize() {
   std::vector<Sample> scored;
+  std::vector<Sample> by_workload;
   std::vector<Sample> all;
   Summary& s = result_.summary;
   for (const auto& c : result_.cases) {
@@ -161,7 +162,9 @@ void Evaluation::summarize() {
     if (c.the_case.role == CaseRole::Deviation) ++s.deviations;
     if (c.the_case.role == CaseRole::Calibration || !c.failure.empty()) continue;
     all.push_back(c.sample());
-    if (c.the_case.role == CaseRole::Scored) scored.push_back(c.sample());
+    if (c.the_case.role != CaseRole::Scored) continue;
+    scored.push_back(c.sample());
+    by_workload.push_back(c.within_workload());
   }
   const Ranking order = ranking(scored, study_.measured.error_pct);
   s.cases = scored.size();
@@ -170,6 +173,9 @@ void Evaluation::summarize() {
   s.pairwise_accuracy = order.accuracy;
   s.kendall_tau = order.kendall_tau;
   s.pairs = order.pairs;
+  const Ranking strategies = ranking(by_workload, study_.measured.error_pct);
+  s.strategy_accuracy = strategies.accuracy;
+  s.strategy_pairs = strategies.pairs;
   s.mape_all_pct = mean_absolute_error_pct(all);
 }
 

@@ -23,6 +23,8 @@ struct CaseResult {
   Seconds predicted;
   std::string failure;  ///< why there is no prediction; empty when there is one
   [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
+  /// Ranked only against other strategies for the same work.
+  [[nodiscard]] Sample within_workload() const { return {the_case.workload, the_case.measured, predicted}; }
 };
 
 /// Over the scored cases.
@@ -32,7 +34,9 @@ struct Summary {
   double p90_error_pct = 0.0;
   double pairwise_accuracy = 1.0;
   double kendall_tau = 1.0;
-  std::size_t pairs = 0;        ///< ranked for pairwise_accuracy
+  std::size_t pairs = 0;           ///< ranked for pairwise_accuracy
+  double strategy_accuracy = 1.0;  ///< the same over pairs that differ in the strategy (or its settings) alone
+  std::size_t strategy_pairs = 0;
   std::size_t calibration = 0;  ///< cases whose measurement was used
   std::size_t deviations = 0;   ///< cases left out because they are known to be wrong
   double mape_all_pct = 0.0;    ///< scored and deviating cases together

@@ -174,6 +174,27 @@ TEST_CASE("a study recovers the parameters and scores only the rows that it did 
   CHECK(FakePredictor::setting(result.cases[5].the_case.request, "step_time", "") == "0.1s");
 }
 
+TEST_CASE("strategies are ranked apart from numbers of workers", "[validate]") {
+  // Predicted: ddp 1 s, ps 2 s whatever the workers. Of two strategies on 2 workers the order is right, on 4 wrong: 1
+  // of 2. Pairs of unequal workers count for pairwise_accuracy only: (a, d) right, (b, c) right, (a, c) and (b, d)
+  // equal predictions, one half each: (1 + 0 + 1 + 1 + 0.5 + 0.5) of 6.
+  class ByStrategy : public Predictor {
+  public:
+    Seconds step_time(const PredictRequest& request) override { return Seconds{request.strategy == "ddp" ? 1.0 : 2.0}; }
+  };
+  const StudyFolder folder("id,system,gpus,seconds\na,ddp,2,1.0\nb,ps,2,2.0\nc,ddp,4,1.5\nd,ps,4,1.2\n");
+  const Study study = folder.parse(
+      "schema: simsync/study/v1\nname: s\nreference: table.csv\n"
+      "case: {model: big, cluster: c, strategy: {column: system}, workers: {column: gpus}, batch: 4}\n"
+      "measured: {column: seconds, unit: s}\ntolerance: {mape_pct: 100}\n");
+  ByStrategy predictor;
+  const Summary summary = evaluate(study, predictor).summary;
+  CHECK(summary.strategy_pairs == 2);
+  CHECK(summary.strategy_accuracy == 0.5);
+  CHECK(summary.pairs == 6);
+  CHECK_THAT(summary.pairwise_accuracy, WithinRel(4.0 / 6.0, 1e-12));
+}
+
 TEST_CASE("a parameter that its rows do not depend on is refused by name", "[validate]") {
   const StudyFolder folder(kTable);
   // On one GPU nothing is sent.

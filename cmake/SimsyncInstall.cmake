@@ -13,7 +13,7 @@ foreach(library IN LISTS libraries)
 endforeach()
 
 foreach(data IN ITEMS models/zoo models/profiles platforms/presets strategies/presets validate/studies validate/reference
-                      validate/models validate/clusters)
+                      validate/models validate/clusters validate/calibrations validate/strategies)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${data}/" DESTINATION "${SIMSYNC_DATA_DIR}/${data}"
           FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
 endforeach()

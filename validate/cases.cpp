@@ -138,6 +138,7 @@ Case case_of(const Study& study, std::size_t row) {
   c.request.model = resolved(study, model.name);
   c.request.cluster = resolved(study, cluster.name);
   c.request.strategy = resolved(study, strategy.name);
+  if (!study.calibration.empty()) c.request.calibration = resolved(study, study.calibration);
   c.request.workers = workers_of(study, row);
   c.request.batch = batch_of(study, row);
   add_settings(study, row, c.request.settings);

@@ -103,6 +103,7 @@ struct Study {
   std::string id_column = "id";
   RowFilter rows;
   Field model, cluster, strategy, workers, batch;
+  std::string calibration;  ///< of the cluster: path from the folder of the study; empty: none
   std::vector<SettingRule> settings;
   Measured measured;
   std::optional<StepTimeRule> step_time;

@@ -48,6 +48,23 @@ const DeviceClass& PlanWriter::device() const {
   return cluster.devices.at(cluster.group_of(plan.ranks.front().node).device);
 }
 
+CpuClass PlanWriter::slowest_host() const {
+  CpuClass slowest = cluster.group_of(plan.nodes.front()).cpu;
+  for (const int node : plan.nodes) {
+    const CpuClass& cpu = cluster.group_of(node).cpu;
+    slowest.threads = std::min(slowest.threads, cpu.threads);
+    slowest.sum_rate = std::min(slowest.sum_rate, cpu.sum_rate);
+  }
+  return slowest;
+}
+
+bool PlanWriter::hosts_alike() const {
+  const CpuClass& first = cluster.group_of(plan.nodes.front()).cpu;
+  const bool cpus =
+      std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](int node) { return cluster.group_of(node).cpu == first; });
+  return cpus && group_shape(plan).alike();
+}
+
 double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch) {
   const double share =
       static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
@@ -214,9 +231,7 @@ bool schedules_hosts(const Strategy& strategy) {
 void write_queues(detail::PlanWriter& writer) {
   const GraphStrategy& graph = writer.strategy.graph;
   writer.compute = writer.add_queue({.name = "compute", .scope = Scope::Rank, .slots = 1});
-  writer.host = writer.add_queue({.name = "host",
-                                  .scope = Scope::Node,
-                                  .slots = writer.cluster.group_of(writer.plan.ranks.front().node).cpu.threads});
+  writer.host = writer.add_queue({.name = "host", .scope = Scope::Node, .slots = writer.slowest_host().threads});
   const Scheduling& scheduling = graph.scheduling;
   writer.inside_node =
       writer.add_queue({.name = "inside node", .scope = Scope::Node, .slots = 1, .ordering = scheduling.ordering});

@@ -170,7 +170,7 @@ private:
     sum.scope = Scope::Node;
     sum.queue = w_.host;
     sum.from = {End::Kind::Host, {}};
-    sum.duration = (ranks - 1) * (bytes / cpu(w_.plan.ranks.front()).sum_rate.value()) * Seconds{1.0};
+    sum.duration = (ranks - 1) * (bytes / w_.slowest_host().sum_rate.value()) * Seconds{1.0};
     sum.after = {{copied, 0}};
     sum.reason = {Phase::Aggregate, layer(), text};
     return w_.add(std::move(sum));
@@ -338,9 +338,9 @@ bool sums_on_hosts(const PlanWriter& writer) {
 
 void write_parameter_servers(PlanWriter& writer) {
   refuse_asynchronous(writer);
-  if (sums_on_hosts(writer) && !group_shape(writer.plan).alike())
+  if (sums_on_hosts(writer) && !writer.hosts_alike())
     writer.plan.notes.emplace_back(
-        "nodes hold different numbers of ranks: each is charged the sums of the fullest one");
+        "hosts differ in ranks or processors: each is charged what the fullest and slowest takes");
   std::vector<VariableOnServers> all;
   for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
   const bool reads_inside_step = writer.strategy.graph.pull_at_step_start;

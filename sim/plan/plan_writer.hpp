@@ -45,6 +45,10 @@ struct PlanWriter {
   [[nodiscard]] std::string label(VariableId variable, std::size_t shard, std::size_t shards) const;
   [[nodiscard]] const DeviceClass& device() const;  ///< of the first rank
   void choose_protocol(Op& op) const;               ///< of a collective whose algorithm is known
+  /// The least threads and rates among the hosts with ranks: an op of all hosts is written once, with what the slowest
+  /// takes.
+  [[nodiscard]] CpuClass slowest_host() const;
+  [[nodiscard]] bool hosts_alike() const;  ///< in ranks, threads and rates
 };
 
 /// Bytes of a shard's gradient on the wire under the variable's compressor.

@@ -133,6 +133,23 @@ TEST_CASE("a host sums its GPUs' gradients one after another", "[engine][server]
   CHECK_THAT(step_of(lab, cluster, on_gpu), WithinAbs(0.1, 1e-5));
 }
 
+TEST_CASE("of unequal hosts the slowest is charged for all, and the plan says so", "[engine][server]") {
+  // Two nodes of 2 GPUs, 400 B: one addition on each host, at 4000 B/s on the first and 1000 B/s on the second: 0.4 s.
+  // The server's own sums take no time.
+  const LabModel lab{{.bytes = 400}};
+  Cluster cluster = lab_cluster(2, 2, kOne, 1);
+  cluster.groups.insert(cluster.groups.begin(), cluster.groups.front());
+  cluster.groups[0].count = cluster.groups[1].count = 1;
+  cluster.groups[1].name = "slow";
+  cluster.groups[0].cpu.sum_rate = BytesPerSecond{4000.0};
+  cluster.groups[1].cpu.sum_rate = BytesPerSecond{1000.0};
+  const Strategy strategy = sharded(lab.model, 4, 2, 1, true);
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(0.4, 1e-3));
+  CHECK(compile(lab.model, lab.profile, cluster, strategy).notes.size() == 1);
+  std::swap(cluster.groups[0].cpu, cluster.groups[1].cpu);
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(0.4, 1e-3));
+}
+
 TEST_CASE("a server's threads are busy per tensor and per byte", "[engine][server]") {
   // 4 tensors of 400 B, each: sum 0.1 (per tensor) + 400/4000 = 0.2 s, update 400/2000 = 0.2 s, answering a pull 0.1 s.
   // That is 2 s of work: sums of all, then updates, then pulls: 2 threads take 1.0 s, one 2.0 s; four or more 0.5 s.

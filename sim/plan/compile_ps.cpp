@@ -138,9 +138,12 @@ private:
 
   /// On one machine there is nothing to send: GPUs that sum and update by themselves need no server (BytePS).
   [[nodiscard]] bool stays_on_gpus() const {
-    return on_gpu() && w_.plan.nodes.size() == 1 && w_.strategy.graph.update_at == UpdateAt::Worker;
+    return w_.strategy.graph.aggregate_on_gpu && !travels_sparse(variable_, how_) && w_.plan.nodes.size() == 1 &&
+           w_.strategy.graph.update_at == UpdateAt::Worker;
   }
+  /// One GPU alone has the sum already.
   OpId reduce_on_gpus(const Piece& piece) {
+    if (ranks_per_node() < 2) return w_.gradient_ready(variable_.layer);
     const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes,
                                        w_.gradient_ready(variable_.layer), label(piece.number));
     return inside_host(CollectivePrimitive::AllGather, piece.bytes / ranks_per_node(), scattered, label(piece.number));

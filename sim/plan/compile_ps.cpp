@@ -163,7 +163,7 @@ private:
     }
     Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
     copy.queue = w_.to_host;
-    copy.duration = compression_time(how_, bytes, w_.device());
+    copy.duration = copy.packing = compression_time(how_, bytes, w_.device());
     copy.after = {{w_.gradient_ready(variable_.layer), 0}};
     const OpId copied = w_.add(std::move(copy));
     const int ranks = ranks_per_node();
@@ -233,7 +233,8 @@ private:
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;
     op.duration = w_.strategy.graph.per_operation_cost;
-    if (!aggregated) op.duration += compression_time(how_, piece.bytes, w_.device());
+    if (!aggregated) op.packing = compression_time(how_, piece.bytes, w_.device());
+    op.duration += op.packing;
     op.after = {{ready, 0}};
     const OpId sent = w_.add(std::move(op));
     constexpr double kSumPasses = 3.0;  // two operands read, one written

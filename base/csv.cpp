@@ -83,7 +83,9 @@ CsvTable CsvTable::parse(const std::string& text, const std::string& name) {
   while (splitter.next(cells, line)) {
     if (cells.size() == 1 && cells.front().empty()) continue;  // a blank line
     if (cells.size() != table.header_.size())
-      fail(name, line, fmt::format("expected {} cells as in the header, got {}", table.header_.size(), cells.size()));
+      fail(name, line,
+           fmt::format("expected {} cell{} as in the header, got {}", table.header_.size(),
+                       table.header_.size() == 1 ? "" : "s", cells.size()));
     table.rows_.push_back(cells);
     table.lines_.push_back(line);
   }

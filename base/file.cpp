@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
+#include <optional>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -17,6 +17,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::uintmax_t kLargest{64U << 20U};
+
+/// All that `in` holds, or nothing when that is more than kLargest: a device may go on for ever.
+std::optional<std::string> read_to_end(std::istream& in) {
+  std::string text;
+  std::string chunk(std::size_t{1} << 16U, '\0');
+  while (in.read(chunk.data(), static_cast<std::streamsize>(chunk.size())) || in.gcount() > 0) {
+    text.append(chunk, 0, static_cast<std::size_t>(in.gcount()));
+    if (text.size() > kLargest) return std::nullopt;
+  }
+  return text;
+}
+
 /// Why the last call to the system failed.
 std::string reason() {
   return errno != 0 ? std::generic_category().message(errno) : "unknown reason";
@@ -25,7 +38,6 @@ std::string reason() {
 }  // namespace
 
 std::string read_file(const std::string& path) {
-  constexpr std::uintmax_t kLargest{64U << 20U};
   const auto refuse = [&](const std::string& why) {
     throw InputError(
         Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
@@ -34,13 +46,15 @@ std::string read_file(const std::string& path) {
   if (!fs::exists(path, error)) refuse("no such file");
   if (fs::is_directory(path, error)) refuse("is a folder, expected a file");
   const auto size = fs::file_size(path, error);
-  if (!error && size > kLargest) refuse("is larger than 64 MiB");
+  const auto too_large = [&] { refuse("is larger than 64 MiB"); };
+  if (!error && size > kLargest) too_large();
   errno = 0;
   std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
   if (!in) refuse("cannot be read: " + reason());
-  if (!(text << in.rdbuf() || in.eof() || size == 0)) refuse("cannot be read");
-  return text.str();
+  auto text = read_to_end(in);
+  if (!text) too_large();
+  if (in.bad()) refuse("cannot be read: " + reason());
+  return std::move(*text);
 }
 
 void write_file(const std::string& path, const std::string& text) {

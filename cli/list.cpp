@@ -49,7 +49,7 @@ void list_settings(const std::string& cluster) {
                "straggler=FACTOR      one node computes so many times slower\n"
                "variable_scale=FACTOR bytes of the variables times that, layer times as they are\n"
                "seed=N                for strategies that draw at random\n"
-               "strategy.OPTION=VALUE options of the strategy ('simsync list builders')\n";
+               "strategy.OPTION=VALUE options of the strategy ('simsync list strategies')\n";
   std::cout << "and, for cluster '" << c.name << "':\n";
   for (const auto& key : parameter_keys(c)) std::cout << fmt::format("{}={}\n", key, parameter_text(c, key));
 }
@@ -58,12 +58,11 @@ void list_settings(const std::string& cluster) {
 
 void setup_list(CLI::App& app, Outcome&) {
   auto* command = app.add_subcommand(
-      "list", "List models, clusters, strategies, builders, profiles, studies or settings that simsync knows");
+      "list", "List models, clusters, strategies, profiles, studies or settings that simsync knows");
   command->require_subcommand(1);
   command->add_subcommand("models", "The model zoo")->callback(list_models);
   command->add_subcommand("clusters", "Cluster presets")->callback(list_clusters);
-  command->add_subcommand("strategies", "Builders and preset files")->callback(list_strategies);
-  command->add_subcommand("builders", "Strategy builders and their options")->callback(list_strategies);
+  command->add_subcommand("strategies", "Builders with their options, and preset files")->callback(list_strategies);
   command->add_subcommand("profiles", "Measured layer times")->callback([] {
     list_names(list_files(data_folder("models/profiles"), ".yaml"));
   });

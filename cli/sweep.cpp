@@ -57,8 +57,7 @@ std::vector<PredictRequest> combinations(const SweepOptions& options) {
   return out;
 }
 
-/// `i/n` keeps every n-th combination, beginning with the i-th (from 1).
-/// `i/n`, the i-th of n parts.
+/// `i/n`, the i-th (from 1) of n parts.
 struct Shard {
   long long number = 1;
   long long count = 1;
@@ -79,6 +78,7 @@ CLI::Validator shard() {
   return CLI::Validator(check, "i/n");
 }
 
+/// Every n-th combination, beginning with the i-th.
 std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std::string& text) {
   if (text.empty()) return all;
   const Shard shard = parse_shard(text).value();
@@ -142,13 +142,27 @@ void sort_rows(std::vector<std::string>& rows, const std::string& column) {
                    [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
 }
 
-/// What is misspelt is told before the first row is out; models and clusters are read. @throws InputError
-void check_names(const SweepOptions& options, Inputs& inputs) {
+/// What is misspelt is told before the first row is out: every model, cluster and strategy is prepared once, with all
+/// settings. What does not fit together is told when its turn comes. @throws InputError
+void check_names(const SweepOptions& options, const std::vector<PredictRequest>& requests, Inputs& inputs) {
   for (const auto& name : options.models) (void)inputs.model(name);
   for (const auto& name : options.clusters) (void)inputs.cluster(name);
   const auto& header = row_header();
   if (!options.sort.empty() && std::find(header.begin(), header.end(), options.sort) == header.end())
     throw InputError("--sort " + options.sort + ": no such column", did_you_mean(options.sort, header));
+  std::set<std::string> models, clusters, strategies;
+  for (const PredictRequest& request : requests) {
+    if (models.contains(request.model) && clusters.contains(request.cluster) && strategies.contains(request.strategy))
+      continue;
+    try {
+      (void)prepare(request, inputs);
+    } catch (const PlanError&) {
+      continue;  // another combination has to show the names
+    }
+    models.insert(request.model);
+    clusters.insert(request.cluster);
+    strategies.insert(request.strategy);
+  }
 }
 
 void check_resume(const SweepOptions& options) {
@@ -161,8 +175,9 @@ void check_resume(const SweepOptions& options) {
 void run_sweep(const SweepOptions& options) {
   Inputs inputs;
   check_resume(options);
-  check_names(options, inputs);
-  auto requests = shard_of(combinations(options), options.shard);
+  const auto all = combinations(options);
+  check_names(options, all, inputs);
+  auto requests = shard_of(all, options.shard);
   RowFile file(options.csv, csv_row(row_header()), options.resume);
   requests = without_row(requests, file.found(), inputs);
   ProgressBar progress(requests.size());

@@ -25,7 +25,7 @@ std::string optional_text(yaml::Mapping& fields, const std::string& key) {
 
 [[noreturn]] void refuse(const CsvTable& table, std::size_t row, const std::string& message,
                          const std::string& help = {}) {
-  throw InputError(Diagnostic{.origin = {table.file(), table.line(row), 0},
+  throw InputError(Diagnostic{.origin = {table.file(), table.line(row), 1},
                               .message = message,
                               .key = {},
                               .source_line = {},

@@ -30,7 +30,7 @@ const BuilderInfo& find_builder(const std::string& name) {
   const auto found = std::find_if(all.begin(), all.end(), [&](const BuilderInfo& b) { return b.name == name; });
   if (found != all.end()) return *found;
   std::string help = did_you_mean(name, known_builders());
-  if (help.empty()) help = "'simsync list builders' shows the known names";
+  if (help.empty()) help = "'simsync list strategies' shows the known names";
   throw InputError(fmt::format("unknown strategy builder '{}'", name), help);
 }
 

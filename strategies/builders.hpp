@@ -23,7 +23,7 @@ struct BuildRequest {
 Strategy build_strategy(const std::string& builder, const BuildRequest& request);
 /// Names of all builders, sorted.
 std::vector<std::string> known_builders();
-/// One sentence and the options of a builder, for `simsync list builders`.
+/// One sentence and the options of a builder, for `simsync list strategies`.
 std::string describe_builder(const std::string& builder);
 
 }  // namespace simsync

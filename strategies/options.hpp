@@ -1,4 +1,4 @@
-// Options of builders: strict names, units and ranges, and the texts that `simsync list builders` shows.
+// Options of builders: strict names, units and ranges, and the texts that `simsync list strategies` shows.
 #pragma once
 #include <map>
 #include <string>

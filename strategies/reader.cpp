@@ -218,10 +218,7 @@ Strategy find_strategy(const std::string& name_or_path, const BuildRequest& requ
     return load_strategy(resolve_name(name_or_path, kRoom, kExtension, "strategy"), request);
   names.insert(names.end(), builders.begin(), builders.end());
   std::string help = did_you_mean(name_or_path, names);
-  if (help.empty())
-    help =
-        "'simsync list strategies' and 'simsync list builders' show the known names; a path must contain '/' or end in "
-        ".yaml";
+  if (help.empty()) help = "'simsync list strategies' shows the known names; a path must contain '/' or end in .yaml";
   throw InputError(fmt::format("unknown strategy '{}'", name_or_path), help);
 }
 

@@ -36,7 +36,8 @@ struct VariableStrategy {
   /// Smaller is more urgent; only a Priority queue looks at it. Equal ones: by variable, then by shard.
   int priority = 0;
   /// The gradient of a sparse variable travels as the whole tensor (PyTorch's and MXNet's default for an
-  /// embedding, Horovod's `sparse_as_dense`); false: only the rows that were looked up. No effect on others.
+  /// embedding, Horovod's `sparse_as_dense`); false: only the rows that were looked up, with
+  /// their indices; on an all-reduce synchronizer they are all-gathered, never fused. No effect on others.
   bool sparse_as_dense = false;
   friend bool operator==(const VariableStrategy&, const VariableStrategy&) = default;
 };

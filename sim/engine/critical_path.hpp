@@ -37,6 +37,8 @@ std::vector<std::vector<PathPiece>> pieces_of(const Plan& plan, const Cluster& c
 
 /// Pieces that cost a message its time whatever its size.
 inline constexpr const char* kLatency = "latency and fixed costs";
+/// Pieces in which a device's memory copied gradients into and out of a bucket, or encoded and decoded them.
+inline constexpr const char* kPacking = "packing";
 /// Pieces in which a transfer waited for others on its connection; on the critical path those others stand instead.
 inline constexpr const char* kTurn = "turn on a connection";
 

@@ -36,7 +36,7 @@ std::vector<PathPiece> SpanCutter::pieces(const Span& span) {
       cut_host(op, span);
       break;
     case OpKind::Transfer:
-      cut_transfer(span);
+      cut_transfer(op, span);
       break;
     case OpKind::Collective:
       cut_collective(op, span);
@@ -94,8 +94,15 @@ int SpanCutter::node_cell(const Op& op, int cell) const {
                           prediction_.nodes.begin());
 }
 
-void SpanCutter::cut_transfer(const Span& span) {
-  double at = span.start.value();
+/// The first part of a set-up; returns its end.
+double SpanCutter::cut_packing(const Op& op, const Span& span) {
+  const double packed = std::min(span.end.value(), (span.start + op.packing).value());
+  add(span.start.value(), packed, kPacking, {});
+  return packed;
+}
+
+void SpanCutter::cut_transfer(const Op& op, const Span& span) {
+  double at = cut_packing(op, span);
   for (const FlowSpan* flow : limits_.flows_of(span)) {
     add(at, flow->ready.value(), kLatency, {});
     add(flow->ready.value(), flow->start.value(), kTurn, {}, flow->start - flow->ready);
@@ -145,7 +152,7 @@ void SpanCutter::cut_collective(const Op& op, const Span& span) {
   for (const Stage& stage : stages)
     if (chain.empty() || stage.end <= chain.back().hop.begin) chain.push_back(stage);
   const double opened = std::min(span.end.value(), (span.start + op.duration).value());
-  add(span.start.value(), opened, kLatency, "launch");
+  add(cut_packing(op, span), opened, kLatency, "launch");
   double at = opened;
   for (auto stage = chain.rbegin(); stage != chain.rend(); ++stage) {
     const double begin = std::max(at, stage->end - stage->hop.busy);

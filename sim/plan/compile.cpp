@@ -65,16 +65,31 @@ bool PlanWriter::hosts_alike() const {
   return cpus && group_shape(plan).alike();
 }
 
+namespace {
+
+/// Share of a variable that a shard of so many elements is.
+double share_of(const Variable& variable, std::int64_t elements) {
+  return static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
+}
+
+/// Rows of a shard that the batch touches, counted with repetition.
+double rows_of(const Variable& variable, std::int64_t elements, std::int64_t batch) {
+  return variable.lookups_per_sample * static_cast<double>(batch) * share_of(variable, elements);
+}
+
+}  // namespace
+
+double index_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch) {
+  constexpr double kIndexBytes = 8.0;  // 64-bit
+  return travels_sparse(variable, how) ? kIndexBytes * rows_of(variable, elements, batch) : 0.0;
+}
+
 double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch) {
-  const double share =
-      static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
   if (travels_sparse(variable, how)) {
-    // Rows touched by the batch, counted with repetition, each with its 64-bit index.
-    const double rows = variable.lookups_per_sample * static_cast<double>(batch) * share;
     const double width = static_cast<double>(variable.elements()) /
                          static_cast<double>(std::max<std::int64_t>(1, variable.shape.front()));
-    constexpr double kIndexBytes = 8.0;
-    return rows * (width * static_cast<double>(size_of(variable.dtype)) + kIndexBytes);
+    return rows_of(variable, elements, batch) * width * static_cast<double>(size_of(variable.dtype)) +
+           index_bytes(variable, how, elements, batch);
   }
   const auto full = static_cast<double>(elements * size_of(variable.dtype));
   switch (how.compressor) {
@@ -87,8 +102,8 @@ double wire_bytes(const Variable& variable, const VariableStrategy& how, std::in
       if (variable.shape.size() < 2) return full;
       const auto rows = static_cast<double>(variable.shape.front());
       const double columns = static_cast<double>(variable.elements()) / rows;
-      return std::min(full,
-                      (rows * share + columns) * how.powersgd_rank * static_cast<double>(size_of(variable.dtype)));
+      return std::min(full, (rows * share_of(variable, elements) + columns) * how.powersgd_rank *
+                                static_cast<double>(size_of(variable.dtype)));
     }
   }
   return full;

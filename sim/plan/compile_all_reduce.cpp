@@ -11,11 +11,13 @@
 namespace simsync::detail {
 namespace {
 
-/// All-reduced shards in backward order.
-struct Reduced {
-  std::vector<Gradient> gradients;
-  std::vector<CollectiveAlgorithm> algorithm;  ///< by gradient
-  std::vector<Seconds> encoding;               ///< by gradient
+/// A shard on a collective, in backward order.
+struct Sent {
+  Gradient gradient;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  Seconds encoding;
+  bool sparse = false;   ///< all-gathered as rows: `gradient.bytes` is what one rank contributes
+  double indices = 0.0;  ///< the part of these bytes that is indices
 };
 
 /// What `auto` means with this cluster's library. @throws PlanError for a word that is no algorithm.
@@ -36,8 +38,8 @@ double slowest_device(const PlanWriter& writer) {
   return slowest;
 }
 
-Reduced collect(const PlanWriter& writer) {
-  Reduced out;
+std::vector<Sent> collect(const PlanWriter& writer) {
+  std::vector<Sent> out;
   const CollectiveAlgorithm library = algorithm_of_library(writer.cluster);
   std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
   const double slowdown = slowest_device(writer);
@@ -52,31 +54,23 @@ Reduced collect(const PlanWriter& writer) {
     for (const Shard& shard : how.shards) {
       const auto* reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer);
       if (reduce == nullptr) continue;
-      // A sum of sparse gradients is not sparse: a collective moves the table that they would be added to.
-      VariableStrategy dense = how;
-      dense.sparse_as_dense = true;
-      const double bytes = wire_bytes(variable, dense, shard.elements, writer.profile.batch);
-      out.gradients.push_back(
-          {.variable = id,
-           .bytes = bytes,
-           .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
-           .group = reduce->group,
-           .priority = how.priority});
+      Sent sent;
+      const double bytes = wire_bytes(variable, how, shard.elements, writer.profile.batch);
+      sent.gradient = {.variable = id,
+                       .bytes = bytes,
+                       .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
+                       .group = reduce->group,
+                       .priority = how.priority};
       const CollectiveAlgorithm asked =
           reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm : reduce->algorithm;
-      out.algorithm.push_back(asked == CollectiveAlgorithm::Auto ? library : asked);
-      out.encoding.push_back(compression_time(how, bytes, writer.device()));
+      sent.algorithm = asked == CollectiveAlgorithm::Auto ? library : asked;
+      sent.sparse = travels_sparse(variable, how);
+      sent.indices = index_bytes(variable, how, shard.elements, writer.profile.batch);
+      if (!sent.sparse) sent.encoding = compression_time(how, bytes, writer.device());
+      out.push_back(sent);
     }
   }
   return out;
-}
-
-/// The op after which the last member of a bucket is final: the one that backward reaches last.
-OpId ready_op(const PlanWriter& writer, const Reduced& reduced, const Bucket& bucket) {
-  LayerId lowest = writer.model.variable(reduced.gradients[bucket.members.front()].variable).layer;
-  for (const std::size_t member : bucket.members)
-    lowest = std::min(lowest, writer.model.variable(reduced.gradients[member].variable).layer);
-  return writer.gradient_ready(lowest);
 }
 
 /// The framework's wait between the last gradient of a bucket and its launch.
@@ -91,71 +85,166 @@ OpId add_wait(PlanWriter& writer, const Bucket& bucket, const std::string& label
   return writer.add(std::move(wait));
 }
 
-/// Says that what was asked for cannot run on these nodes, when it cannot.
-void note_replaced(PlanWriter& writer, const Reduced& reduced, const GroupShape& group) {
-  const auto asked = std::find(reduced.algorithm.begin(), reduced.algorithm.end(), CollectiveAlgorithm::Hierarchical);
-  if (asked == reduced.algorithm.end() || group.alike()) return;
-  writer.plan.notes.emplace_back(
-      "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here");
+/// Says what runs otherwise than was asked for, and what the framework itself would refuse.
+void note_differences(PlanWriter& writer, const std::vector<Sent>& sent) {
+  const GroupShape group = group_shape(writer.plan);
+  const auto hierarchical = [](const Sent& one) {
+    return !one.sparse && one.algorithm == CollectiveAlgorithm::Hierarchical;
+  };
+  if (!group.alike() && std::any_of(sent.begin(), sent.end(), hierarchical))
+    writer.plan.notes.emplace_back(
+        "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here");
+  const bool autodist = writer.strategy.graph.fusion.kind == FusionKind::Groups;
+  if (autodist && group.nodes() > 1 &&
+      std::any_of(sent.begin(), sent.end(), [](const Sent& one) { return one.sparse; }))
+    writer.plan.notes.emplace_back(
+        "rows of sparse variables are all-gathered; AutoDist refuses that over several nodes "
+        "(sparse_as_dense=true all-reduces the tables)");
 }
+
+/// Writes the collectives of one job, in launch order.
+class Collectives {
+public:
+  Collectives(PlanWriter& writer, const std::vector<Sent>& sent)
+      : w_(writer),
+        sent_(sent),
+        group_(group_shape(writer.plan)),
+        protocols_(link_rates(writer.cluster, writer.plan.ranks)) {}
+
+  /// Dense gradients merged by the rule of the framework; every sparse one alone, and launched when a dense one in its
+  /// place would be.
+  [[nodiscard]] std::vector<Bucket> buckets() const {
+    std::vector<Bucket> out = merged([](const Sent& one) { return !one.sparse; });
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+      if (!sent_[i].sparse) continue;
+      const auto alone = merged([&](const Sent& one) { return &one == &sent_[i]; });
+      out.insert(out.end(), alone.begin(), alone.end());
+    }
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Bucket& a, const Bucket& b) { return a.members.back() < b.members.back(); });
+    return out;
+  }
+
+  void write(const Bucket& bucket, std::size_t number) {
+    const Sent& first = sent_[bucket.members.front()];
+    const std::string label =
+        bucket.members.size() == 1 ? w_.model.variable(first.gradient.variable).name : fmt::format("bucket {}", number);
+    OpId ready = ready_op(bucket);
+    if (bucket.wait.value() > 0.0) ready = add_wait(w_, bucket, label, ready);
+    if (first.sparse) {
+      launch(bucket, gathered(first.indices, label + " indices"), ready);
+      launch(bucket, gathered(bucket.bytes - first.indices, label + " rows"), ready);
+      return;
+    }
+    const int pieces = pieces_of(bucket.bytes, static_cast<double>(w_.strategy.graph.scheduling.partition.count));
+    for (int piece = 0; piece < pieces; ++piece)
+      launch(bucket, reduced(bucket, pieces, pieces > 1 ? fmt::format("{} piece {}", label, piece) : label), ready);
+  }
+
+private:
+  template <typename Which>
+  std::vector<Bucket> merged(const Which& which) const {
+    std::vector<Gradient> gradients;
+    std::vector<std::size_t> index;  // into sent_
+    for (std::size_t i = 0; i < sent_.size(); ++i) {
+      if (!which(sent_[i])) continue;
+      gradients.push_back(sent_[i].gradient);
+      index.push_back(i);
+    }
+    if (gradients.empty()) return {};
+    const auto cost = [&](double bytes) {
+      return setup_of(bytes) + choice(CollectivePrimitive::AllReduce, sent_[index.front()].algorithm, bytes).time;
+    };
+    auto out = fuse(w_.strategy.graph.fusion, gradients, cost);
+    for (Bucket& bucket : out)
+      for (std::size_t& member : bucket.members) member = index[member];
+    return out;
+  }
+
+  [[nodiscard]] CollectiveChoice choice(CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
+                                        double bytes) const {
+    return choose(primitive, algorithm, group_, bytes, protocols_);
+  }
+  [[nodiscard]] Seconds setup_of(double bytes) const {
+    return collective_setup(w_.cluster.collective, bytes) + w_.strategy.graph.per_operation_cost;
+  }
+
+  /// The op after which the last member of a bucket is final: the one that backward reaches last.
+  [[nodiscard]] OpId ready_op(const Bucket& bucket) const {
+    LayerId lowest = w_.model.layer_count();
+    for (const std::size_t member : bucket.members) lowest = std::min(lowest, layer_of(member));
+    return w_.gradient_ready(lowest);
+  }
+  [[nodiscard]] LayerId layer_of(std::size_t member) const {
+    return w_.model.variable(sent_[member].gradient.variable).layer;
+  }
+
+  /// Copies into and out of the fusion buffer, reading and writing, and what encodes the members.
+  [[nodiscard]] Seconds packing_of(const Bucket& bucket) const {
+    Seconds out;
+    for (const std::size_t member : bucket.members) out += sent_[member].encoding;
+    if (w_.strategy.graph.fusion.copies && bucket.members.size() > 1)
+      out += Seconds{4.0 * bucket.bytes / w_.device().memory_bandwidth.value()};
+    return out;
+  }
+
+  [[nodiscard]] Op reduced(const Bucket& bucket, int pieces, const std::string& label) const {
+    Op op = collective(CollectivePrimitive::AllReduce, sent_[bucket.members.front()].algorithm, bucket.bytes / pieces,
+                       label);
+    op.packing = packing_of(bucket) / pieces;
+    op.duration += op.packing;
+    return op;
+  }
+  /// Every rank contributes so many bytes.
+  [[nodiscard]] Op gathered(double bytes, const std::string& label) const {
+    return collective(CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto, bytes, label);
+  }
+
+  [[nodiscard]] Op collective(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, double bytes,
+                              const std::string& label) const {
+    Op op;
+    op.kind = OpKind::Collective;
+    op.scope = Scope::Job;
+    op.queue = w_.communication;
+    op.reason = {Phase::Synchronize, -1, label};
+    op.bytes = bytes;
+    op.duration = setup_of(bytes);
+    op.primitive = primitive;
+    const CollectiveChoice chosen = choice(primitive, algorithm, bytes);
+    op.algorithm = chosen.algorithm;
+    op.protocol = chosen.protocol;
+    return op;
+  }
+
+  void launch(const Bucket& bucket, Op op, OpId ready) {
+    op.priority = bucket.priority;
+    op.reason.layer = static_cast<std::int32_t>(layer_of(bucket.members.back()));
+    op.after = {{ready, 0}};
+    // One stream serves in launch order: a later bucket never overtakes an earlier one that is not ready yet.
+    const GraphStrategy& graph = w_.strategy.graph;
+    const bool in_order = graph.serial_collectives && graph.scheduling.ordering == Ordering::Fifo;
+    if (in_order && previous_ >= 0) op.after.push_back({previous_, 0});
+    previous_ = w_.add(std::move(op));
+    for (const std::size_t member : bucket.members)
+      w_.to_update.emplace_back(sent_[member].gradient.variable, previous_);
+  }
+
+  PlanWriter& w_;
+  const std::vector<Sent>& sent_;
+  GroupShape group_;
+  std::vector<ProtocolRates> protocols_;
+  OpId previous_ = -1;
+};
 
 }  // namespace
 
 void write_all_reduce(PlanWriter& writer) {
-  const Reduced reduced = collect(writer);
-  if (reduced.gradients.empty()) return;
-  const GraphStrategy& graph = writer.strategy.graph;
-  const GroupShape group = group_shape(writer.plan);
-  note_replaced(writer, reduced, group);
-  const auto protocols = link_rates(writer.cluster, writer.plan.ranks);
-  const auto choice = [&](CollectiveAlgorithm algorithm, double bytes) {
-    return choose(CollectivePrimitive::AllReduce, algorithm, group, bytes, protocols);
-  };
-  const auto setup_of = [&](double bytes) {
-    return collective_setup(writer.cluster.collective, bytes) + graph.per_operation_cost;
-  };
-  const auto cost = [&](double bytes) { return setup_of(bytes) + choice(reduced.algorithm.front(), bytes).time; };
-  const auto buckets = fuse(graph.fusion, reduced.gradients, cost);
-  OpId previous = -1;
-  for (std::size_t b = 0; b < buckets.size(); ++b) {
-    const Bucket& bucket = buckets[b];
-    OpId ready = ready_op(writer, reduced, bucket);
-    const std::string label = bucket.members.size() == 1
-                                  ? writer.model.variable(reduced.gradients[bucket.members.front()].variable).name
-                                  : fmt::format("bucket {}", b);
-    if (bucket.wait.value() > 0.0) ready = add_wait(writer, bucket, label, ready);
-    Seconds packing;
-    for (const std::size_t member : bucket.members) packing += reduced.encoding[member];
-    if (graph.fusion.copies && bucket.members.size() > 1)
-      packing += Seconds{4.0 * bucket.bytes / writer.device().memory_bandwidth.value()};  // in and out, read and write
-    const auto limit = static_cast<double>(graph.scheduling.partition.count);
-    const int pieces = pieces_of(bucket.bytes, limit);
-    OpId last = -1;
-    for (int piece = 0; piece < pieces; ++piece) {
-      Op op;
-      op.kind = OpKind::Collective;
-      op.scope = Scope::Job;
-      op.queue = writer.communication;
-      op.priority = bucket.priority;
-      op.reason = {
-          Phase::Synchronize,
-          static_cast<std::int32_t>(writer.model.variable(reduced.gradients[bucket.members.back()].variable).layer),
-          pieces > 1 ? fmt::format("{} piece {}", label, piece) : label};
-      op.bytes = bucket.bytes / pieces;
-      op.duration = setup_of(op.bytes) + packing;
-      op.primitive = CollectivePrimitive::AllReduce;
-      const auto chosen = choice(reduced.algorithm[bucket.members.front()], op.bytes);
-      op.algorithm = chosen.algorithm;
-      op.protocol = chosen.protocol;
-      op.after = {{ready, 0}};
-      // One stream serves in launch order: a later bucket never overtakes an earlier one that is not ready yet.
-      const bool in_order = graph.serial_collectives && graph.scheduling.ordering == Ordering::Fifo;
-      if (in_order && previous >= 0) op.after.push_back({previous, 0});
-      last = previous = writer.add(std::move(op));
-      for (const std::size_t member : bucket.members)
-        writer.to_update.emplace_back(reduced.gradients[member].variable, last);
-    }
-  }
+  const std::vector<Sent> sent = collect(writer);
+  if (sent.empty()) return;
+  note_differences(writer, sent);
+  Collectives collectives(writer, sent);
+  const std::vector<Bucket> buckets = collectives.buckets();
+  for (std::size_t b = 0; b < buckets.size(); ++b) collectives.write(buckets[b], b);
 }
 
 }  // namespace simsync::detail

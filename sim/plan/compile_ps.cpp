@@ -138,9 +138,12 @@ private:
 
   /// On one machine there is nothing to send: GPUs that sum and update by themselves need no server (BytePS).
   [[nodiscard]] bool stays_on_gpus() const {
-    return on_gpu() && w_.plan.nodes.size() == 1 && w_.strategy.graph.update_at == UpdateAt::Worker;
+    return w_.strategy.graph.aggregate_on_gpu && !travels_sparse(variable_, how_) && w_.plan.nodes.size() == 1 &&
+           w_.strategy.graph.update_at == UpdateAt::Worker;
   }
+  /// One GPU alone has the sum already.
   OpId reduce_on_gpus(const Piece& piece) {
+    if (ranks_per_node() < 2) return w_.gradient_ready(variable_.layer);
     const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes,
                                        w_.gradient_ready(variable_.layer), label(piece.number));
     return inside_host(CollectivePrimitive::AllGather, piece.bytes / ranks_per_node(), scattered, label(piece.number));
@@ -160,7 +163,7 @@ private:
     }
     Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
     copy.queue = w_.to_host;
-    copy.duration = compression_time(how_, bytes, w_.device());
+    copy.duration = copy.packing = compression_time(how_, bytes, w_.device());
     copy.after = {{w_.gradient_ready(variable_.layer), 0}};
     const OpId copied = w_.add(std::move(copy));
     const int ranks = ranks_per_node();
@@ -230,7 +233,8 @@ private:
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;
     op.duration = w_.strategy.graph.per_operation_cost;
-    if (!aggregated) op.duration += compression_time(how_, piece.bytes, w_.device());
+    if (!aggregated) op.packing = compression_time(how_, piece.bytes, w_.device());
+    op.duration += op.packing;
     op.after = {{ready, 0}};
     const OpId sent = w_.add(std::move(op));
     constexpr double kSumPasses = 3.0;  // two operands read, one written
@@ -363,44 +367,6 @@ void write_parameter_servers(PlanWriter& writer) {
   }
   for (VariableOnServers* variable : reading_order(writer.strategy, all)) variable->write_pull(start);
   for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);
-}
-
-void write_sufficient_factors(PlanWriter& writer) {
-  const int n = writer.plan.rank_count();
-  const DeviceClass& device = writer.device();
-  for (const VariableId id : writer.model.backward_order()) {
-    const VariableStrategy& how = writer.strategy.variables[id];
-    if (!std::holds_alternative<SfbSynchronizer>(how.shards.front().synchronizer)) continue;
-    const Variable& variable = writer.model.variable(id);
-    const Layer& layer = writer.model.layer(variable.layer);
-    const double rows = static_cast<double>(writer.profile.batch) * std::max(1.0, layer.dense_rows);
-    const auto m = static_cast<double>(variable.shape.front());
-    const double k = static_cast<double>(variable.elements()) / m;
-    Op exchange;
-    exchange.kind = OpKind::Collective;
-    exchange.scope = Scope::Job;
-    exchange.primitive = CollectivePrimitive::AllGather;
-    exchange.bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
-    exchange.duration = writer.strategy.graph.per_operation_cost;
-    exchange.priority = how.priority;
-    exchange.after = {{writer.gradient_ready(variable.layer), 0}};
-    exchange.reason = {Phase::Synchronize, static_cast<std::int32_t>(variable.layer), variable.name + " factors"};
-    const OpId exchanged = writer.add(std::move(exchange));
-    // Every worker multiplies the factors of the others: the outer products that the formula of HybComm leaves out.
-    const auto peak = device.peak.find(writer.profile.precision);
-    const auto efficiency = device.compute_efficiency.find(writer.profile.precision);
-    const double rate = (peak == device.peak.end() ? 1e12 : peak->second.value()) *
-                        (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
-    Op rebuild;
-    rebuild.kind = OpKind::Compute;
-    rebuild.scope = Scope::Rank;
-    rebuild.queue = writer.compute;
-    rebuild.duration = Seconds{2.0 * rows * m * k * (n - 1) / rate};
-    rebuild.parts = {{static_cast<std::int32_t>(variable.layer), Phase::Update, rebuild.duration}};
-    rebuild.after = {{exchanged, 0}};
-    rebuild.reason = {Phase::Update, static_cast<std::int32_t>(variable.layer), variable.name + " from factors"};
-    writer.to_update.emplace_back(id, writer.add(std::move(rebuild)));
-  }
 }
 
 }  // namespace simsync::detail

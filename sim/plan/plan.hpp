@@ -77,6 +77,9 @@ struct Op {
   Reason reason;
 
   Seconds duration;  ///< Compute, HostWork: on a device of speed 1. Transfer, Collective: setup before bytes move
+  /// Transfer, Collective: the part of `duration` in which the device's memory copies or encodes gradients. It comes
+  /// first.
+  Seconds packing;
   std::vector<ComputePart> parts;  ///< Compute only; may be empty
   /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
   bool one_at_a_time = false;

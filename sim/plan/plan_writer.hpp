@@ -53,6 +53,8 @@ struct PlanWriter {
 
 /// Bytes of a shard's gradient on the wire under the variable's compressor.
 double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch);
+/// The part of wire_bytes that is indices of rows: 0 unless the gradient travels sparse.
+double index_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch);
 /// Pieces of at most `limit` bytes, 1 when there is no limit. @throws PlanError above kMostOps.
 int pieces_of(double bytes, double limit);
 /// Time to encode and decode it on the device: it is read and written once each way.
@@ -60,7 +62,7 @@ Seconds compression_time(const VariableStrategy& how, double bytes, const Device
 
 /// Forward and backward of every layer, one op each.
 void write_compute(PlanWriter& writer);
-/// All-reduced shards: fused, in launch order.
+/// Shards on collectives in launch order: dense ones fused and all-reduced, rows of sparse ones all-gathered.
 void write_all_reduce(PlanWriter& writer);
 /// Shards on parameter servers: copy, aggregate, push, update, pull.
 void write_parameter_servers(PlanWriter& writer);

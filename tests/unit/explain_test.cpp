@@ -100,6 +100,26 @@ TEST_CASE("a cap on one stream is told apart from the link", "[engine][explain]"
   REQUIRE_THAT(e.step.value(), WithinRel(0.439, 1e-6));
 }
 
+TEST_CASE("packing a bucket is told as packing, and costs nothing where compute is free", "[engine][explain]") {
+  // Two layers of 5 MB in one bucket, copied in and out: 4 x 10 MB at 1 GB/s = 40 ms. Launch 2 ms, 2 rounds of 1 ms and
+  // of 5 MB at 100 MB/s: 104 ms. Forward 2 x 10, backward 2 x 20, update 5: 65 ms.
+  Problem problem = problem_of(chain({{1000, 1250}, {1000, 1250}}), slow_cluster(2), "all-reduce", 2,
+                               {Seconds{0.010}, Seconds{0.020}}, {{"algorithm", "ring"}});
+  problem.cluster.devices["GPU"].memory_bandwidth = BytesPerSecond{1e9};
+  problem.strategy.graph.fusion.copies = true;
+  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
+  const Prediction prediction = recorded(problem);
+  const Explanation e = explain(problem, prediction);
+  require_complete(e, prediction);
+  REQUIRE_THAT(e.step.value(), WithinRel(0.209, 1e-6));
+  REQUIRE_THAT(time_of(e, kPacking), WithinRel(0.040, 1e-6));
+  REQUIRE_THAT(time_of(e, kLatency), WithinRel(0.004, 1e-6));
+  std::vector<WhatIf> answers;
+  what_if(problem, prediction, [&](const WhatIf& answer) { answers.push_back(answer); });
+  REQUIRE_THAT(free_step(answers, "compute"), WithinRel(0.104, 1e-5));
+  REQUIRE_THAT(free_step(answers, kLatency), WithinRel(0.205, 1e-5));
+}
+
 TEST_CASE("waiting for a server is told as the work of the one before", "[engine][explain]") {
   // One thread; a (3 s) and b (2 s) are ready together; c (1 s) on the device follows b; the next step follows c.
   //   step = 3 + 2 + 1; the 3 s belong to a but b, which is next on the path, could have used them: shared.

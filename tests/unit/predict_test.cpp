@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "models/reader.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace simsync;
@@ -49,6 +50,46 @@ TEST_CASE("the slowest kind of device sets the pace of a mixed cluster", "[predi
   REQUIRE(slow > 1.2 * fast);
   CHECK_THAT(compute_of("V100-SXM2-16GB", "T4"), WithinRel(slow, 1e-9));
   CHECK_THAT(compute_of("T4", "V100-SXM2-16GB"), WithinRel(slow, 1e-9));
+}
+
+TEST_CASE("embeddings of lm1b and ncf travel as rows or as tables, as sparse_as_dense says", "[predict][sparse]") {
+  // Rows: an embedding of width w with l lookups per sample sends l x batch x (4 w + 8) B from every rank. Tables: all
+  // of its bytes are all-reduced with the others.
+  const auto model = GENERATE(as<std::string>{}, "lm1b", "ncf");
+  const auto strategy = GENERATE(as<std::string>{}, "horovod", "all-reduce");
+  CAPTURE(model, strategy);
+  const auto asked = [&](const std::string& dense) {
+    return PredictRequest{.model = model,
+                          .cluster = "dgx-1",
+                          .strategy = strategy,
+                          .workers = 16,
+                          .batch = 64,
+                          .settings = {{"strategy.sparse_as_dense", dense}}};
+  };
+  const auto bytes = [&](const std::string& dense, CollectivePrimitive primitive) {
+    double sum = 0.0;
+    for (const Op& op : prepare(asked(dense)).plan.ops)
+      if (op.kind == OpKind::Collective && op.primitive == primitive) sum += op.bytes;
+    return sum;
+  };
+  double rows = 0.0;
+  double tables = 0.0;
+  double others = 0.0;
+  const Model described = find_model(model);
+  for (const Variable& variable : described.variables()) {
+    const auto whole = static_cast<double>(variable.bytes().count);
+    (variable.sparse ? tables : others) += whole;
+    if (variable.sparse)
+      rows += variable.lookups_per_sample * 64 * (4.0 * static_cast<double>(variable.shape.at(1)) + 8.0);
+  }
+  REQUIRE(rows > 0.0);
+  CHECK_THAT(bytes("false", CollectivePrimitive::AllGather), WithinRel(rows, 1e-12));
+  CHECK_THAT(bytes("false", CollectivePrimitive::AllReduce), WithinRel(others, 1e-12));
+  CHECK(bytes("true", CollectivePrimitive::AllGather) == 0.0);
+  CHECK_THAT(bytes("true", CollectivePrimitive::AllReduce), WithinRel(others + tables, 1e-12));
+  // 16 ranks receive 15 contributions each: less than a table of these models goes around.
+  REQUIRE(15.0 * rows < 2.0 * tables);
+  CHECK(predict(asked("false")).step_time < predict(asked("true")).step_time);
 }
 
 namespace {

@@ -16,6 +16,7 @@ using namespace test;
 /// Which answer of what_if makes a piece of the path free.
 std::string freed_by(const std::string& resource) {
   static const std::map<std::string, std::string> kNames{{kLatency, kLatency},
+                                                         {kPacking, "compute"},
                                                          {"host CPU", "host CPUs"},
                                                          {"server CPU", "host CPUs"},
                                                          {"link nic-in", "bandwidth between nodes"},

@@ -1,0 +1,48 @@
+// Sufficient factors: workers exchange the two factors of a dense layer's gradient and multiply them.
+#include <algorithm>
+
+#include "sim/plan/compile.hpp"
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync::detail {
+
+void write_sufficient_factors(PlanWriter& writer) {
+  const int n = writer.plan.rank_count();
+  const DeviceClass& device = writer.device();
+  for (const VariableId id : writer.model.backward_order()) {
+    const VariableStrategy& how = writer.strategy.variables[id];
+    if (!std::holds_alternative<SfbSynchronizer>(how.shards.front().synchronizer)) continue;
+    const Variable& variable = writer.model.variable(id);
+    const Layer& layer = writer.model.layer(variable.layer);
+    const double rows = static_cast<double>(writer.profile.batch) * std::max(1.0, layer.dense_rows);
+    const auto m = static_cast<double>(variable.shape.front());
+    const double k = static_cast<double>(variable.elements()) / m;
+    Op exchange;
+    exchange.kind = OpKind::Collective;
+    exchange.scope = Scope::Job;
+    exchange.primitive = CollectivePrimitive::AllGather;
+    exchange.bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
+    exchange.duration =
+        collective_setup(writer.cluster.collective, exchange.bytes) + writer.strategy.graph.per_operation_cost;
+    exchange.priority = how.priority;
+    exchange.after = {{writer.gradient_ready(variable.layer), 0}};
+    exchange.reason = {Phase::Synchronize, static_cast<std::int32_t>(variable.layer), variable.name + " factors"};
+    const OpId exchanged = writer.add(std::move(exchange));
+    // Every worker multiplies the factors of the others: the outer products that the formula of HybComm leaves out.
+    const auto peak = device.peak.find(writer.profile.precision);
+    const auto efficiency = device.compute_efficiency.find(writer.profile.precision);
+    const double rate = (peak == device.peak.end() ? 1e12 : peak->second.value()) *
+                        (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
+    Op rebuild;
+    rebuild.kind = OpKind::Compute;
+    rebuild.scope = Scope::Rank;
+    rebuild.queue = writer.compute;
+    rebuild.duration = Seconds{2.0 * rows * m * k * (n - 1) / rate};
+    rebuild.parts = {{static_cast<std::int32_t>(variable.layer), Phase::Update, rebuild.duration}};
+    rebuild.after = {{exchanged, 0}};
+    rebuild.reason = {Phase::Update, static_cast<std::int32_t>(variable.layer), variable.name + " from factors"};
+    writer.to_update.emplace_back(id, writer.add(std::move(rebuild)));
+  }
+}
+
+}  // namespace simsync::detail

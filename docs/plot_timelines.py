@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws the last step of two timelines side by side: what runs when on each node.
 
-    simsync predict ... --timeline predicted.json
+    simsync predict ... --set fidelity=fluid --timeline predicted.json     # folded shows one node of all alike
     simsync measure ... --timeline measured.json
     python3 docs/plot_timelines.py predicted.json measured.json timelines.svg [node0 node1 ...]
 

@@ -68,6 +68,17 @@ def last_step(path):
     return step["dur"] / 1000, found
 
 
+def merged(boxes, gap):
+    """Boxes (begin, length) of one color with those that touch made one."""
+    out = []
+    for begin, length in sorted(boxes):
+        if out and begin - (out[-1][0] + out[-1][1]) < gap:
+            out[-1] = (out[-1][0], max(out[-1][1], begin + length - out[-1][0]))
+        else:
+            out.append((begin, length))
+    return out
+
+
 def draw(axes, title, step, boxes, nodes):
     labels = []
     for node in nodes:
@@ -75,7 +86,8 @@ def draw(axes, title, step, boxes, nodes):
             mine = [b for b in boxes if b[0] == node and b[1] == row]
             y = len(labels)
             for kind, color in COLORS.items():
-                axes.broken_barh([(b[3], b[4]) for b in mine if b[2] == kind], (y - 0.4, 0.8), facecolors=color, linewidth=0)
+                bars = merged([(b[3], b[4]) for b in mine if b[2] == kind], 1e-4 * step)
+                axes.broken_barh(bars, (y - 0.4, 0.8), facecolors=color, linewidth=0)
             labels.append(f"{node} {row}")
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.4, -0.6)

@@ -4,28 +4,13 @@
 #include <thread>
 
 #include "base/parse_units.hpp"
+#include "sim/problem/row_key.hpp"
 
 namespace simsync {
 
 const std::vector<std::string>& measured_header() {
-  static const std::vector<std::string> kHeader{"model",
-                                                "cluster",
-                                                "strategy",
-                                                "mode",
-                                                "workers",
-                                                "batch_per_worker",
-                                                "step_time_s",
-                                                "throughput_samples_per_s",
-                                                "compute_s",
-                                                "exposed_comm_s",
-                                                "scaling_efficiency",
-                                                "step_time_p10_s",
-                                                "step_time_p90_s",
-                                                "backend",
-                                                "checked",
-                                                "processor_share",
-                                                "settings",
-                                                "step_times_s"};
+  static const std::vector<std::string> kHeader = header_with(
+      {"step_time_p10_s", "step_time_p90_s", "backend", "checked", "processor_share", "settings", "step_times_s"});
   return kHeader;
 }
 

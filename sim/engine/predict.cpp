@@ -2,6 +2,7 @@
 
 #include "base/parse_units.hpp"
 #include "sim/engine/interval.hpp"
+#include "sim/problem/row_key.hpp"
 
 namespace simsync {
 
@@ -41,22 +42,8 @@ PredictedRow predict(const PredictRequest& request, Inputs& inputs) {
 }
 
 const std::vector<std::string>& row_header() {
-  static const std::vector<std::string> kHeader{"model",
-                                                "cluster",
-                                                "strategy",
-                                                "mode",
-                                                "workers",
-                                                "batch_per_worker",
-                                                "step_time_s",
-                                                "throughput_samples_per_s",
-                                                "compute_s",
-                                                "exposed_comm_s",
-                                                "scaling_efficiency",
-                                                "step_time_low_s",
-                                                "step_time_high_s",
-                                                "fidelity",
-                                                "profile",
-                                                "settings"};
+  static const std::vector<std::string> kHeader =
+      header_with({"step_time_low_s", "step_time_high_s", "fidelity", "profile", "settings"});
   return kHeader;
 }
 

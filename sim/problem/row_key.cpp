@@ -13,4 +13,12 @@ const std::vector<std::string>& key_columns() {
   return kColumns;
 }
 
+std::vector<std::string> header_with(const std::vector<std::string>& own) {
+  std::vector<std::string> out{"model",     "cluster",          "strategy",          "mode",
+                               "workers",   "batch_per_worker", "step_time_s",       "throughput_samples_per_s",
+                               "compute_s", "exposed_comm_s",   "scaling_efficiency"};
+  out.insert(out.end(), own.begin(), own.end());
+  return out;
+}
+
 }  // namespace simsync

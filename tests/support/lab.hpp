@@ -67,6 +67,22 @@ inline Cluster lab_cluster(int nodes, int gpus, const LabLinks& wires = {}, int 
   return cluster;
 }
 
+/// An embedding of 1000 rows of `columns` numbers, of which a sample looks up 3 rows.
+inline Model sparse_table(std::int64_t columns, std::int64_t batch) {
+  Model model("table", batch, "sample");
+  Layer layer;
+  layer.name = "embedding";
+  layer.kind = LayerKind::Embedding;
+  Variable rows;
+  rows.name = "embedding/weight";
+  rows.shape = {1000, columns};
+  rows.layer = model.add_layer(layer, {});
+  rows.sparse = true;
+  rows.lookups_per_sample = 3.0;
+  model.add_variable(rows);
+  return model;
+}
+
 /// A layer of a lab model: one tensor (none when it has no bytes) and its times.
 struct LabLayer {
   double bytes = 0.0;

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/error_of.hpp"
 #include "tests/support/lab.hpp"
 #include "validate/calibrate/readers.hpp"
 
@@ -13,16 +14,6 @@ using namespace simsync;
 using namespace simsync::test;
 
 namespace {
-
-template <class Action>
-std::string error_of(const Action& action) {
-  try {
-    action();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 constexpr const char* kNccl =
     R"(# nThread 1 nGpus 2 minBytes 8 maxBytes 1048576 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1
@@ -146,7 +137,8 @@ TEST_CASE("our own table of probes", "[calibrate]") {
         [&] { (void)read_table(CsvTable::parse("kind,ranks,bytes,count,algorithm,time_s\n" + row, "p.csv"), {}); });
   };
   CHECK(wrong("pusj,4,1,1,,1\n") ==
-        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message\n  help: did you mean 'push'?");
+        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message\n  help: did you mean "
+        "'push'?");
   CHECK(wrong("push,2.5,1,1,,1\n") ==
         "p.csv:2:1: error: column 'ranks': expected a whole number up to 1000000, got 2.5");
   CHECK(wrong("push,2,1,1,,0\n") == "p.csv:2:1: error: column 'time_s': expected at least 1e-12, got 0");

@@ -6,8 +6,10 @@
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace simsync;
+using simsync::test::error_of;
 
 namespace {
 
@@ -35,16 +37,6 @@ std::string edited(const std::string& from, const std::string& to) {
   const auto at = text.find(from);
   REQUIRE(at != std::string::npos);
   return text.replace(at, from.size(), to);
-}
-
-template <class Action>
-std::string error_of(const Action& action) {
-  try {
-    action();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 struct Case {

@@ -186,18 +186,7 @@ TEST_CASE("rows are all-gathered: every NIC receives those of all others", "[eng
   const Cluster cluster = lab_cluster(4, 1, {.nic = 1e3, .port = 1e3});
   LabModel lab{{.bytes = 32'000}};
   lab.profile.batch = 2;
-  Model model("table", 2, "sample");
-  Layer layer;
-  layer.name = "embedding";
-  layer.kind = LayerKind::Embedding;
-  Variable rows;
-  rows.name = "embedding/weight";
-  rows.shape = {1000, 8};
-  rows.layer = model.add_layer(layer, {});
-  rows.sparse = true;
-  rows.lookups_per_sample = 3.0;
-  model.add_variable(rows);
-  lab.model = model;
+  lab.model = sparse_table(8, 2);
   Strategy strategy = all_reduced(lab.model, 4);
   for (const Fidelity fidelity : {Fidelity::Fluid, Fidelity::Steps, Fidelity::Folded})
     CHECK_THAT(step_of(lab, cluster, strategy, fidelity), WithinRel(0.72, kGolden));

@@ -45,20 +45,9 @@ std::vector<const Op*> collectives(const Plan& plan) {
   return out;
 }
 
-/// A table of 1000 rows of 10 numbers, of which a sample looks up 3.
+/// A sample looks up 3 of 1000 rows of 10 numbers.
 Model table() {
-  Model model("table", kBatch, "sample");
-  Layer layer;
-  layer.name = "embedding";
-  layer.kind = LayerKind::Embedding;
-  Variable rows;
-  rows.name = "embedding/weight";
-  rows.shape = {1000, 10};
-  rows.layer = model.add_layer(layer, {});
-  rows.sparse = true;
-  rows.lookups_per_sample = 3.0;
-  model.add_variable(rows);
-  return model;
+  return sparse_table(10, kBatch);
 }
 
 }  // namespace

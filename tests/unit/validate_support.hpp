@@ -6,20 +6,10 @@
 #include <string>
 
 #include "base/file.hpp"
+#include "tests/support/error_of.hpp"
 #include "validate/study.hpp"
 
 namespace simsync::test {
-
-/// Text of the InputError that `action` throws; empty when it throws none.
-template <class Action>
-std::string error_of(const Action& action) {
-  try {
-    action();
-  } catch (const InputError& e) {
-    return e.what();
-  }
-  return {};
-}
 
 /// The table lies in the current folder's `table.csv` of a fresh folder; studies are named `study.yaml`.
 class StudyFolder {

@@ -83,6 +83,7 @@ std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
 }
 
 std::vector<std::vector<double>> Problem::starts() {
+  if (!options_.search) return options_.starts;
   std::vector<std::pair<double, std::vector<double>>> found;
   for (auto& shares : points_of_cube(parameters_)) found.emplace_back(loss(at(shares)), std::move(shares));
   const std::size_t kept = parameters_ <= 3 ? 1 : 8;
@@ -169,6 +170,7 @@ void Problem::describe(const std::vector<double>& shares, FitResult& out) {
 
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options) {
   SIMSYNC_ASSERT(parameters >= 1 && parameters <= kMostFitted);
+  SIMSYNC_ASSERT(options.search || !options.starts.empty());
   // Huber's loss as a residual: its square is twice the loss, so plain least squares minimizes it.
   Problem plain(parameters, residuals, options);
   const ResidualFunction robust = [&](const std::vector<double>& shares) {

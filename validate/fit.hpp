@@ -12,6 +12,7 @@ struct FitOptions {
   double robust_scale = 0.1;        ///< residuals beyond this count linearly (Huber)
   double measurement_error = 0.02;  ///< spread of a residual, for the question whether a parameter is identified
   std::vector<std::vector<double>> starts;  ///< points to improve besides those that the fit finds by itself
+  bool search = true;                       ///< false: nothing but `starts` is improved
   std::size_t plain_tail = 0;               ///< so many residuals at the end (a prior's) are squared as they are
 };
 

@@ -29,7 +29,6 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey&
   if (!path.links.empty()) out.path = context.path_of(path.links, out.cap);
   out.links = path.links;
   out.bytes = hop.bytes / costs.efficiency;
-  out.half /= costs.efficiency;
   out.rounds = hop.rounds;
   out.pipeline = hop.pipeline;
   out.lag = hop.lag;

@@ -193,6 +193,19 @@ Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes) {
   return grown_to(cluster, nodes * devices_per_node(cluster));
 }
 
+Seconds CollectiveEstimates::of(const Probe& probe) {
+  SIMSYNC_ASSERT(probe.collective());
+  const auto [known, fresh] = groups_.try_emplace({probe.ranks, probe.per_node});
+  Group& group = known->second;
+  if (fresh) {
+    Plan plan;
+    plan.set_ranks(places_of(probe, cluster_));
+    group = {group_shape(plan), link_rates(cluster_, plan.ranks)};
+  }
+  return collective_setup(cluster_.collective, probe.bytes) +
+         choose(primitive_of(probe.kind), probe.algorithm, group.shape, probe.bytes, group.rates).time;
+}
+
 Plan plan_of(const Probe& probe, const Cluster& cluster) {
   switch (probe.kind) {
     case ProbeKind::Push:

@@ -1,7 +1,9 @@
 // One measurement of a cluster's network or servers: what ran, and how long it took.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -42,5 +44,22 @@ Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes);
 /// follow each other directly; pushes, pulls and messages begin when all of the iteration before have ended, and how
 /// the word of that travels is not part of the probe.
 Plan plan_of(const Probe& probe, const Cluster& cluster);
+
+/// Times of collectives in closed form (collective_time and the setup), when nothing else is under way.
+class CollectiveEstimates {
+public:
+  /// `cluster`, which grown_for has made, is kept by reference.
+  explicit CollectiveEstimates(const Cluster& cluster) : cluster_(cluster) {}
+  /// Of a collective. @throws PlanError when the cluster cannot grow to its ranks.
+  [[nodiscard]] Seconds of(const Probe& probe);
+
+private:
+  struct Group {
+    GroupShape shape;
+    std::vector<ProtocolRates> rates;
+  };
+  const Cluster& cluster_;
+  std::map<std::pair<int, int>, Group> groups_;  ///< by ranks, and ranks per node
+};
 
 }  // namespace simsync

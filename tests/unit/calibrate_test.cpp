@@ -1,9 +1,11 @@
 // Readers of measurements, and fits to measurements that a known cluster made.
 #include "validate/calibrate/calibrate.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "platforms/reader.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/error_of.hpp"
@@ -198,6 +200,53 @@ TEST_CASE("a fit finds the numbers that made the measurements", "[calibrate]") {
   Cluster calibrated = nominal;
   apply(calibrated, read);
   CHECK(residuals_of(predict_rows(calibrated, measured_on(truth, server_probes()))).worst_pct < 2.0);
+}
+
+TEST_CASE("collectives of two protocols, and what was not measured", "[calibrate]") {
+  const auto sizes = [](const std::vector<int>& ranks, double first) {
+    std::vector<Probe> out;
+    for (const int count : ranks)
+      for (double bytes = first; bytes < 2e9; bytes *= 16.0) out.push_back(probe(ProbeKind::AllReduce, count, bytes));
+    return out;
+  };
+  const Cluster nominal = lab_cluster(1, 8, {.port = 100e9, .port_latency = 0.0});
+  Cluster truth = nominal;
+  truth.collective.launch = Seconds{20e-6};
+  truth.collective.protocols["ll128"] = {.per_step_intra = Seconds{2e-6}, .efficiency = 0.3, .overlap = true};
+  truth.collective.protocols["simple"] = {.per_step_intra = Seconds{12e-6}, .efficiency = 0.8, .overlap = false};
+  CollectiveEstimates estimates(truth);
+  for (const Probe& one : sizes({2, 8}, 64.0))  // rings: the closed form is what a replay takes
+    CHECK_THAT(estimates.of(one).value(), WithinRel(predicted_time(one, truth).value(), 0.005));
+  const auto result = calibrate(nominal, measured_on(truth, sizes({2, 4, 8}, 64.0), 0.01), {.date = "2026-01-31"});
+  CHECK(result.model == "ll128 and simple");
+  Cluster calibrated = nominal;
+  apply(calibrated, result.calibration);
+  CHECK(residuals_of(predict_rows(calibrated, measured_on(truth, sizes({3, 5, 6}, 256.0)))).worst_pct < 5.0);
+}
+
+/// Alternating sizes of a machine of the public table fitted to its preset, as the README of the folder does.
+CalibrationResult half_of(const std::string& system, const std::string& preset) {
+  const auto table = CsvTable::load(data_folder("validate") + "/reference/collectives.csv");
+  const auto probes = read_table(table, {.ranks = 0, .where = {{"system", {system}}, {"half", {"a"}}}});
+  return calibrate(load_cluster(resolve_name(preset, "platforms/presets", ".yaml", "cluster")), probes,
+                   {.date = "2026-01-31"});
+}
+
+TEST_CASE("a description with a protocol that no measurement takes is left out", "[calibrate]") {
+  // Eight H100 of one node: from 8 B to 256 KiB all take 35 us. A third protocol costs nothing when nothing takes it.
+  const auto result = half_of("together-h100", "dgx-h100");
+  CHECK(result.model == "one protocol");
+  CHECK(result.calibration.residuals.median_pct < 5.0);
+}
+
+TEST_CASE("costs of a message below those that the cluster states", "[calibrate]") {
+  // Two nodes of p3dn: 52 us for 8 B, where the preset's half_size of 64 KiB alone takes that long in both rounds.
+  const auto result = half_of("aws-p3dn", "p3.16xlarge");
+  const auto& assumed = result.calibration.assumed;
+  CHECK(std::count(assumed.begin(), assumed.end(),
+                   std::pair<std::string, std::string>("link.ethernet.half_size", "0")) == 1);
+  CHECK(value_of(result.calibration, "link.ethernet.latency") < 25e-6);
+  CHECK(result.calibration.residuals.median_pct < 5.0);
 }
 
 TEST_CASE("what the measurements cannot tell is refused by name", "[calibrate]") {

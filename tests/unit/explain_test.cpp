@@ -88,6 +88,14 @@ TEST_CASE("two ranks and one layer: the step is explained to the millisecond", "
   REQUIRE_THAT(to_text(WhatIf{"compute", Seconds{0.114}}, e.step), ContainsSubstring("114.000 ms   23.5 % less"));
 }
 
+TEST_CASE("what a message costs besides its bytes does not grow with a protocol's share of the rate",
+          "[engine][explain]") {
+  // As above, where half of what is sent are flags: 20 MB on the wire and the 2 x 0.5 MB of before, 100 ms more.
+  Problem problem = two_ranks();
+  problem.cluster.collective.efficiency = 0.5;
+  REQUIRE_THAT(recorded(problem).step.value(), WithinRel(0.249, 1e-6));
+}
+
 TEST_CASE("a cap on one stream is told apart from the link", "[engine][explain]") {
   // As above without half_size, and one stream reaches 25 MB/s: 10 MB take 400 ms of a link that is a quarter busy.
   Cluster cluster = slow_cluster(2);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
@@ -21,6 +22,8 @@ constexpr double kNoEffect = 1e-3;
 /// No set of measurements is better than this, whatever its residuals.
 constexpr double kLeastError = 0.002;
 constexpr double kNamedShare = 0.3;
+constexpr std::string_view kProtocols = "collective.protocols.";
+constexpr std::string_view kStepInter = "per_step_inter";
 
 /// Sum of squares under Huber's cut: twice the robust loss.
 double loss_of(const std::vector<double>& residuals) {
@@ -37,10 +40,14 @@ public:
            CalibrationModel model)
       : cluster_(cluster), probes_(probes), options_(options), model_(std::move(model)) {}
 
-  /// `before` are values that a simpler description found, by key; what this one finds is added.
-  void run(std::map<std::string, double>& before);
+  /// `before` are values that a simpler description found, by key; what this one finds is added. False when the probes
+  /// do not speak about the description: none takes a protocol of it, or nothing depends on any of its parameters.
+  [[nodiscard]] bool run(std::map<std::string, double>& before);
+  /// Goes on from what the closed forms led to, by replay. False as in `run`.
+  [[nodiscard]] bool refine();
   /// Bayesian information criterion: the smaller, the better described for its number of parameters.
   [[nodiscard]] double criterion() const { return criterion_; }
+  [[nodiscard]] const std::string& name() const { return model_.name; }
   [[nodiscard]] CalibrationResult result();
   [[nodiscard]] bool identified() const;
   void expect_identified() const;
@@ -59,7 +66,10 @@ private:
   [[nodiscard]] std::vector<double> residuals(const std::vector<double>& shares) const;
   void add_prior(const std::vector<double>& shares, std::vector<double>& out) const;
   void prepare_prior();
-  bool drop_without_effect();
+  void fit_from(std::vector<std::vector<double>> starts, bool search);
+  enum class Drop { Nothing, Parameter, Description };
+  Drop drop_without_effect();
+  void find_stated();
   [[nodiscard]] bool is_nothing(std::size_t p) const;
   [[nodiscard]] double error() const;
   [[nodiscard]] double deviation(std::size_t p) const {
@@ -73,6 +83,7 @@ private:
   std::vector<std::string> notes_;
   FitResult fit_;
   double criterion_ = 0.0;
+  bool by_replay_ = false;  ///< collectives are replayed, else taken in closed form
   // Prior: which unknowns it knows, its means on their axes, and the inverse root of its covariance.
   std::vector<std::size_t> known_;
   Eigen::VectorXd prior_mean_;
@@ -89,8 +100,13 @@ Cluster ModelFit::cluster_at(const std::vector<double>& shares) const {
 
 std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const {
   const Cluster cluster = cluster_at(shares);
+  CollectiveEstimates estimates(cluster);
   std::vector<double> out;
-  for (const Probe& probe : probes_) out.push_back(std::log(predicted_time(probe, cluster) / probe.measured));
+  for (const Probe& probe : probes_) {
+    const bool closed = probe.collective() && !by_replay_;
+    const Seconds time = closed ? estimates.of(probe) : predicted_time(probe, cluster);
+    out.push_back(std::log(time / probe.measured));
+  }
   add_prior(shares, out);
   return out;
 }
@@ -146,20 +162,36 @@ double ModelFit::error() const {
   return std::max(kLeastError, std::sqrt(loss_of(values) / std::max(1.0, freedom)));
 }
 
-bool ModelFit::drop_without_effect() {
+/// Takes out one parameter that nothing depends on. A protocol's rate without effect means that no probe takes that
+/// protocol: the description has one too many.
+ModelFit::Drop ModelFit::drop_without_effect() {
   for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
     const Unknown& unknown = model_.unknowns[p];
     if (unknown.demanded || deviation(p) <= kMostDeviation) continue;
-    const bool time = unknown.dimension == Dimension::Time;
     const double effect = fit_.effect[p] / width(p);
-    if (effect > kNoEffect && !is_nothing(p)) continue;
-    notes_.push_back(time ? fmt::format("'{}' cannot be told from 0 and is taken as 0", unknown.key)
+    const bool nothing = is_nothing(p);
+    if (effect > kNoEffect && !nothing) continue;
+    if (unknown.key.starts_with(kProtocols) && !nothing) return Drop::Description;
+    const bool cost = unknown.dimension == Dimension::Time || unknown.dimension == Dimension::Size;
+    notes_.push_back(cost ? fmt::format("'{}' cannot be told from 0 and is taken as 0", unknown.key)
                           : fmt::format("nothing depends on '{}', which was left as it is", unknown.key));
-    if (time) model_.assumed.emplace_back(unknown.key, "0");
+    if (cost) model_.assumed.emplace_back(unknown.key, "0");
+    const bool of_message = unknown.key.ends_with(kStepInter) || unknown.dimension == Dimension::Size;
     model_.unknowns.erase(model_.unknowns.begin() + static_cast<std::ptrdiff_t>(p));
-    return true;
+    fit_.shares.erase(fit_.shares.begin() + static_cast<std::ptrdiff_t>(p));
+    if (of_message) find_stated();
+    return Drop::Parameter;
   }
-  return false;
+  return Drop::Nothing;
+}
+
+/// Instead of a cost per message that came out as 0: the next of those that the cluster states.
+void ModelFit::find_stated() {
+  if (model_.stated.empty()) return;
+  notes_.push_back(fmt::format("'{}' is found in its place", model_.stated.front().key));
+  model_.unknowns.push_back(model_.stated.front());
+  model_.stated.erase(model_.stated.begin());
+  fit_.shares.push_back(0.5);
 }
 
 /// Without this cost (a time or size of nothing, a rate beyond what matters) the others, as they are, describe the rows
@@ -178,7 +210,6 @@ bool ModelFit::is_nothing(std::size_t p) const {
 /// A protocol starts as what was found for all sizes together, with `steps` times its costs per round; one with flags
 /// reaches a smaller share of the rate.
 std::vector<double> ModelFit::start_from(const std::map<std::string, double>& before, double steps) const {
-  constexpr std::string_view kProtocols = "collective.protocols.";
   std::vector<double> shares;
   for (const Unknown& unknown : model_.unknowns) {
     auto found = before.find(unknown.key);
@@ -196,19 +227,24 @@ std::vector<double> ModelFit::start_from(const std::map<std::string, double>& be
   return shares;
 }
 
-void ModelFit::run(std::map<std::string, double>& before) {
+void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
+  prepare_prior();
+  if (probes_.size() + known_.size() < model_.unknowns.size())
+    throw InputError(
+        fmt::format("{} parameters need at least as many measurements, got {}", model_.unknowns.size(), probes_.size()),
+        "name fewer with --fit, fix some with --set, or bring a prior");
+  fit_ = fit_shares(model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); },
+                    {.starts = std::move(starts), .search = search, .plain_tail = known_.size()});
+}
+
+bool ModelFit::run(std::map<std::string, double>& before) {
   for (;;) {
-    prepare_prior();
-    if (probes_.size() + known_.size() < model_.unknowns.size())
-      throw InputError(fmt::format("{} parameters need at least as many measurements, got {}", model_.unknowns.size(),
-                                   probes_.size()),
-                       "name fewer with --fit, fix some with --set, or bring a prior");
-    FitOptions options{.plain_tail = known_.size()};
-    if (!before.empty()) options.starts = {start_from(before, 1.0), start_from(before, 2.0)};
-    fit_ = fit_shares(
-        model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); }, options);
-    if (!drop_without_effect()) break;
-    if (model_.unknowns.empty()) throw InputError("these measurements depend on none of the parameters");
+    std::vector<std::vector<double>> starts;
+    if (!before.empty()) starts = {start_from(before, 1.0), start_from(before, 2.0)};
+    fit_from(std::move(starts), true);
+    const Drop drop = drop_without_effect();
+    if (drop == Drop::Nothing) break;
+    if (drop == Drop::Description || model_.unknowns.empty()) return false;
   }
   for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
     before[model_.unknowns[p].key] = value_at(model_.unknowns[p], fit_.shares[p]);
@@ -217,6 +253,17 @@ void ModelFit::run(std::map<std::string, double>& before) {
   const auto n = static_cast<double>(probes_.size());
   criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values) / n)) +
                static_cast<double>(model_.unknowns.size()) * std::log(n);
+  return true;
+}
+
+bool ModelFit::refine() {
+  by_replay_ = true;
+  for (;;) {
+    fit_from({fit_.shares}, false);
+    const Drop drop = drop_without_effect();
+    if (drop == Drop::Nothing) return true;
+    if (drop == Drop::Description || model_.unknowns.empty()) return false;
+  }
 }
 
 bool ModelFit::identified() const {
@@ -304,7 +351,7 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
     models = {{.name = "as told", .assumed = {}, .unknowns = options.unknowns}};
   }
   const Cluster grown = grown_for(cluster, probes);
-  std::optional<ModelFit> best;
+  std::vector<std::unique_ptr<ModelFit>> fits;
   std::map<std::string, double> found;
   for (CalibrationModel& model : models) {
     if (options.progress) options.progress(model.name);
@@ -313,12 +360,20 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
       std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == key; });
       model.assumed.emplace_back(key, value);
     }
-    ModelFit fit(grown, probes, options, std::move(model));
-    fit.run(found);
-    const bool better =
-        best && (fit.identified() != best->identified() ? fit.identified() : fit.criterion() < best->criterion());
-    if (!best || better) best.emplace(std::move(fit));
+    auto fit = std::make_unique<ModelFit>(grown, probes, options, std::move(model));
+    if (fit->run(found)) fits.push_back(std::move(fit));
   }
+  std::stable_sort(fits.begin(), fits.end(), [](const auto& a, const auto& b) {
+    return a->identified() != b->identified() ? a->identified() : a->criterion() < b->criterion();
+  });
+  ModelFit* best = nullptr;
+  for (const auto& fit : fits) {
+    if (options.progress) options.progress(fit->name() + ", by replay");
+    if (!fit->refine()) continue;
+    if (best == nullptr || fit->identified()) best = fit.get();
+    if (fit->identified()) break;
+  }
+  if (best == nullptr) throw InputError("these measurements depend on none of the parameters");
   best->expect_identified();
   return best->result();
 }

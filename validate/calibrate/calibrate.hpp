@@ -26,6 +26,9 @@ struct CalibrationModel {
   std::string name;
   std::vector<std::pair<std::string, std::string>> assumed;
   std::vector<Unknown> unknowns;
+  /// Costs of a message that the cluster states, found one after the other when no cost per round between nodes is left
+  /// beyond them: they may be smaller than stated.
+  std::vector<Unknown> stated;
 };
 
 struct CalibrateOptions {

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
+#include "platforms/field_text.hpp"
 #include "platforms/reader.hpp"
 #include "validate/calibrate/calibrate.hpp"
 
@@ -15,6 +17,7 @@ namespace {
 struct Coverage {
   std::set<int> ranks_inside;   ///< rank counts of collectives on one node
   std::set<int> nodes_between;  ///< node counts of collectives on several
+  std::size_t probes = 0;
   std::size_t collectives = 0;
   bool push = false;
   bool pull = false;
@@ -25,6 +28,7 @@ struct Coverage {
 
 Coverage coverage_of(const Cluster& cluster, const std::vector<Probe>& probes) {
   Coverage out;
+  out.probes = probes.size();
   for (const Probe& probe : probes) {
     const auto places = places_of(probe, cluster);
     const int nodes = places.back().node - places.front().node + 1;
@@ -80,7 +84,11 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
   const NodeGroup& group = device_group(cluster);
   const bool between = covered.push || covered.pull || covered.message_between;
   std::vector<Unknown> out;
-  if (between || !covered.nodes_between.empty()) out.push_back(share("link." + group.nic_link + ".efficiency"));
+  if (between || !covered.nodes_between.empty()) {
+    out.push_back(share("link." + group.nic_link + ".efficiency"));
+    if (cluster.links.at(group.nic_link).per_flow_cap)
+      out.push_back(rate("link." + group.nic_link + ".per_flow_cap", 1e8, 1e11));
+  }
   if (between) out.push_back(time("link." + group.nic_link + ".latency", 1e-7, 0.05));
   if (covered.message_inside) {
     out.push_back(share("link." + link_inside(group) + ".efficiency"));
@@ -95,17 +103,35 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
   return out;
 }
 
+/// What the cluster says that a message between nodes costs besides its bytes.
+std::vector<Unknown> costs_of_message(const Cluster& cluster) {
+  const std::string& name = device_group(cluster).nic_link;
+  const LinkClass& link = cluster.links.at(name);
+  std::vector<Unknown> out;
+  if (link.half_size.count > 0) out.push_back({"link." + name + ".half_size", Dimension::Size, 1.0, 1e6, false});
+  if (link.latency.value() > 0.0) out.push_back(time("link." + name + ".latency", 1e-7, 0.05));
+  return out;
+}
+
 struct ProtocolShape {
   const char* name;
   bool overlap;
 };
 
-/// Costs of collectives, by protocol or for all alike.
-void add_collectives(CalibrationModel& model, const Coverage& covered, const std::vector<ProtocolShape>& protocols) {
+/// Costs of collectives, by protocol or for all alike. One rank count cannot tell a launch from the rounds: inside a
+/// node, a round of the fastest protocol is as the cluster states it (NCCL's constants hold for every machine with such
+/// links, a launch depends on the host); between nodes the launch is.
+void add_collectives(CalibrationModel& model, const Cluster& cluster, const Coverage& covered,
+                     const std::vector<ProtocolShape>& protocols) {
   const bool several = covered.ranks_inside.size() + covered.nodes_between.size() > 1;
-  if (several) model.unknowns.push_back(time("collective.launch", 1e-6, 0.02));
+  if (several || covered.nodes_between.empty()) model.unknowns.push_back(time("collective.launch", 1e-6, 0.02));
+  bool state_round = !several && covered.nodes_between.empty();
   const auto add = [&](const std::string& prefix) {
-    if (!covered.ranks_inside.empty()) model.unknowns.push_back(time(prefix + "per_step_intra", 1e-7, 1e-3));
+    if (std::exchange(state_round, false)) {
+      model.assumed.emplace_back(prefix + "per_step_intra", field_text(cluster.collective.per_step_intra));
+    } else if (!covered.ranks_inside.empty()) {
+      model.unknowns.push_back(time(prefix + "per_step_intra", 1e-7, 1e-3));
+    }
     if (!covered.nodes_between.empty()) model.unknowns.push_back(time(prefix + "per_step_inter", 1e-7, 0.01));
     if (!covered.ranks_inside.empty()) model.unknowns.push_back(share(prefix + "efficiency"));
   };
@@ -119,6 +145,20 @@ void add_collectives(CalibrationModel& model, const Coverage& covered, const std
   if (protocols.empty()) add("collective.");
 }
 
+/// Collectives over several nodes only: the links inside the nodes may set the pace instead of the NICs. Turns a
+/// description into that one; false when there is no such choice.
+bool bounded_inside(CalibrationModel& model, const Cluster& cluster, const Coverage& covered) {
+  const NodeGroup& group = device_group(cluster);
+  if (group.gpus < 2 || !covered.ranks_inside.empty() || covered.collectives < covered.probes) return false;
+  const auto wire = std::find_if(model.unknowns.begin(), model.unknowns.end(), [&](const Unknown& unknown) {
+    return unknown.key == "link." + group.nic_link + ".efficiency";
+  });
+  if (wire == model.unknowns.end()) return false;
+  wire->key = "link." + link_inside(group) + ".efficiency";
+  model.name += ", bounded inside nodes";
+  return true;
+}
+
 }  // namespace
 
 std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vector<Probe>& probes) {
@@ -126,6 +166,7 @@ std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vect
   const Coverage covered = coverage_of(grown, probes);
   CalibrationModel base{.name = "plain", .assumed = {}, .unknowns = wires_and_servers(cluster, covered)};
   if (covered.collectives == 0) return {base};
+  if (!covered.push && !covered.pull && !covered.message_between) base.stated = costs_of_message(cluster);
   // The link's own share stands aside: what a collective reaches of the nominal rate is the protocol's.
   if (!covered.ranks_inside.empty() && !covered.message_inside)
     base.assumed.emplace_back("link." + link_inside(device_group(cluster)) + ".efficiency", "1");
@@ -143,9 +184,11 @@ std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vect
       if (payload && !several) continue;
       CalibrationModel model = base;
       model.name = fmt::format("{}{}", name, payload ? ", with a pass over the payload" : "");
-      add_collectives(model, covered, protocols);
+      add_collectives(model, cluster, covered, protocols);
       if (payload) model.unknowns.push_back(rate("collective.payload_rate", 1e8, 1e13));
-      if (model.unknowns.size() < probes.size() || out.empty()) out.push_back(std::move(model));
+      if (model.unknowns.size() >= probes.size() && !out.empty()) continue;
+      out.push_back(model);
+      if (bounded_inside(model, cluster, covered)) out.push_back(std::move(model));
     }
   }
   return out;

@@ -26,6 +26,7 @@ namespace simsync {
 namespace {
 
 constexpr const char* kTestbed = "testbed";
+constexpr const char* kNccl = "nccl";
 
 struct MeasureOptions {
   std::string cluster;
@@ -41,6 +42,7 @@ struct MeasureOptions {
   std::string timeline;
   bool resume = false;
   std::string optimizer = "momentum";
+  std::string backend = "gloo";
   RunOptions run;
 };
 
@@ -113,7 +115,7 @@ public:
     return file_ ? without_row(requests, file_->found(), inputs) : requests;
   }
   void add(const PredictRequest& request, const Problem& problem, const Measurement& measured) {
-    if (file_) file_->append(csv_row(measured_cells(request, problem, measured)));
+    if (file_) file_->append(csv_row(measured_cells(request, problem, measured, options_.backend)));
     if (options_.csv != "-") print_summary(request, problem, measured);
     if (!options_.timeline.empty())
       write_file(options_.timeline, [&](std::ostream& out) {
@@ -164,6 +166,7 @@ void run_as_started(const MeasureOptions& options) {
   Inputs inputs;
   const Problem problem = prepare(requests.front(), inputs);
   AgentOptions agent = agent_options(*started, problem.plan, options.run);
+  if (options.backend == kNccl) agent.devices = make_gpu;
   if (agent.self < problem.plan.rank_count()) agent.slowdown = device_slowdown(problem, agent.self);
   setenv("GRPC_VERBOSITY", "NONE", 1);
   const auto measured = run_agent(problem.plan, agent);
@@ -174,6 +177,11 @@ void run_measure(MeasureOptions options) {
   options.run.optimizer = optimizer_of(options.optimizer);
   if (options.cluster.empty() == (options.hosts == 0))
     throw InputError("measure: expected one of --testbed and --cluster");
+  if (options.backend != "gloo" && options.backend != kNccl)
+    throw InputError("--backend " + options.backend + ": expected gloo or nccl");
+  if (options.backend == kNccl && options.cluster.empty())
+    throw InputError("--backend nccl needs the hosts of a real cluster: --cluster",
+                     "emulated hosts have no GPUs of their own");
   if (options.resume && (options.csv.empty() || options.csv == "-"))
     throw InputError("--resume needs the file to go on with: --csv FILE");
   if (!options.timeline.empty() && requests_of(options).size() != 1)
@@ -219,6 +227,10 @@ void setup_measure(CLI::App& app, Outcome&) {
       ->capture_default_str();
   command->add_option("--warm-up", options->run.warm_up, "Steps before them")
       ->check(whole_number(1, 1000))
+      ->capture_default_str();
+  command
+      ->add_option("--backend", options->backend,
+                   "gloo: compute by deadlines, collectives between CPUs; nccl: kernels and collectives on GPUs")
       ->capture_default_str();
   command->add_option("--optimizer", options->optimizer, "What parameter servers apply: sgd, momentum or adam")
       ->capture_default_str();

@@ -21,6 +21,10 @@ void Stream::wait() const {
   SIMSYNC_CUDA(cudaStreamSynchronize(handle_.get()));
 }
 
+void use_device(int index) {
+  SIMSYNC_CUDA(cudaSetDevice(index));
+}
+
 Event::Event() {
   cudaEvent_t event = nullptr;
   SIMSYNC_CUDA(cudaEventCreate(&event));

@@ -37,6 +37,9 @@ private:
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, detail::FreeStream> handle_;
 };
 
+/// Makes GPU `index` the one that the calling thread's new streams, events, buffers and launches belong to.
+void use_device(int index);
+
 /// A point in a stream, with the time at which the device reached it.
 class Event {
 public:

@@ -25,6 +25,20 @@ __global__ void stream_words(const uint4* from, uint4* to, std::int64_t count) {
     to[i] = from[i];
 }
 
+__global__ void scatter(const float* values, const std::int64_t* positions, int count, float* to) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) to[positions[i]] = values[i];
+}
+
+__global__ void gather(const float* from, const std::int64_t* positions, int count, float* values) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) values[i] = from[positions[i]];
+}
+
+unsigned blocks_for(int count) {
+  return static_cast<unsigned>((count + kThreads - 1) / kThreads);
+}
+
 }  // namespace
 
 void launch_spin(std::int64_t nanoseconds, cudaStream_t stream) {
@@ -37,6 +51,18 @@ void launch_stream(const void* from, void* to, std::int64_t count, cudaStream_t 
   const std::int64_t blocks = (count + kThreads - 1) / kThreads;
   const auto grid = static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks);
   stream_words<<<grid, kThreads, 0, stream>>>(static_cast<const uint4*>(from), static_cast<uint4*>(to), count);
+  SIMSYNC_CUDA(cudaGetLastError());
+}
+
+void launch_scatter(const float* values, const std::int64_t* positions, int count, float* to, cudaStream_t stream) {
+  if (count == 0) return;
+  scatter<<<blocks_for(count), kThreads, 0, stream>>>(values, positions, count, to);
+  SIMSYNC_CUDA(cudaGetLastError());
+}
+
+void launch_gather(const float* from, const std::int64_t* positions, int count, float* values, cudaStream_t stream) {
+  if (count == 0) return;
+  gather<<<blocks_for(count), kThreads, 0, stream>>>(from, positions, count, values);
   SIMSYNC_CUDA(cudaGetLastError());
 }
 

@@ -53,17 +53,13 @@ private:
     if (options_.self != 0 && !roles_.is_server(options_.self))
       for (AgentId peer = plan_.rank_count(); peer < roles_.agents(); ++peer)
         links_.connect(peer, addresses[static_cast<std::size_t>(peer)], data_streams(plan_), timeout);
-    std::unique_ptr<CollectiveBackend> collectives;
-    const bool any =
-        std::any_of(plan_.ops.begin(), plan_.ops.end(), [](const Op& op) { return op.kind == OpKind::Collective; });
-    if (any && !roles_.is_server(options_.self))
-      collectives = make_gloo({options_.self, plan_.rank_count(), options_.address, timeout}, meeting_);
+    const DeviceOfRank own = make_device();
     Executor executor(roles_,
                       {.self = options_.self,
                        .iterations = options_.run.warm_up + options_.run.iterations,
                        .slowdown = options_.slowdown,
                        .timeout_s = timeout},
-                      inbox_, links_, buffers_, collectives.get());
+                      inbox_, links_, buffers_, own.collectives.get(), own.device.get());
     meeting_.wait_for_all();
     const AgentRecord record = executor.run();
     const auto texts = meeting_.gather(to_text(record));
@@ -71,6 +67,16 @@ private:
     std::vector<AgentRecord> records;
     for (const auto& text : texts) records.push_back(agent_record(text));
     return merge(records, options_.run.warm_up);
+  }
+
+  DeviceOfRank make_device() {
+    if (roles_.is_server(options_.self)) return {};
+    const bool any =
+        std::any_of(plan_.ops.begin(), plan_.ops.end(), [](const Op& op) { return op.kind == OpKind::Collective; });
+    const CollectiveRequest group{options_.self, plan_.rank_count(), options_.address, options_.run.timeout_s};
+    const int gpu = plan_.ranks[static_cast<std::size_t>(options_.self)].gpu;
+    if (options_.devices) return options_.devices({.group = group, .gpu = gpu, .collectives = any}, meeting_);
+    return {.device = nullptr, .collectives = any ? make_gloo(group, meeting_) : nullptr};
   }
 
   void take(AgentId from, const FrameHeader& header, Pieces payload) {

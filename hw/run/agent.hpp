@@ -23,6 +23,7 @@ struct AgentOptions {
   std::string address;         ///< own IP address
   std::string agent0_address;  ///< where agent 0 listens, `address:port`
   double slowdown = 1.0;       ///< of this rank's device
+  DeviceFactory devices;       ///< null: emulated compute, and Gloo
   RunOptions run;
 };
 

@@ -94,10 +94,14 @@ bool Buffers::take(const FrameHeader& header, Pieces pieces) {
   return at == header.total;
 }
 
-std::pair<std::span<float>, std::span<float>> Buffers::collective(OpId op, int iteration) {
+CollectiveBuffers Buffers::collective(OpId op, int iteration) {
   Collective& buffers = collectives_.at(op);
   buffers.in->set(iteration);
-  return {buffers.in->values(), buffers.out};
+  const auto in = buffers.in->values();
+  CollectiveBuffers out{in, buffers.out, buffers.in->samples(), {}};
+  for (std::size_t part = 0; part < buffers.out.size(); part += in.size())
+    for (const std::size_t at : out.changing) out.looked_at.push_back(part + at);
+  return out;
 }
 
 void Buffers::add(const Instance& i) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "hw/run/collectives.hpp"
 #include "hw/run/links.hpp"
 #include "hw/run/payload.hpp"
 #include "hw/run/roles.hpp"
@@ -30,7 +31,7 @@ public:
   /// Takes a piece of a transfer to this agent. @return whether it was the last one.
   bool take(const FrameHeader& header, Pieces pieces);
   /// Input and output of a collective, input with the values of `iteration`.
-  std::pair<std::span<float>, std::span<float>> collective(OpId op, int iteration);
+  CollectiveBuffers collective(OpId op, int iteration);
 
   /// Server: adds what arrived for `i` (an aggregation) to its tensor.
   void add(const Instance& i);

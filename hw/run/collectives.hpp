@@ -1,9 +1,9 @@
 // Collectives between the ranks of a run, behind one interface: Gloo on CPUs, NCCL on GPUs.
 #pragma once
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/plan/plan.hpp"
 
@@ -18,16 +18,25 @@ public:
   virtual std::string get(const std::string& key) = 0;
 };
 
+/// Memory of one collective of one rank, the same in every step. AllReduce: in and out of equal size; AllGather: `out`
+/// has the contributions of all ranks in order.
+struct CollectiveBuffers {
+  std::span<float> in;
+  std::span<float> out;
+  std::vector<std::size_t> changing;   ///< positions of `in` that differ from step to step
+  std::vector<std::size_t> looked_at;  ///< positions of `out` that are compared in every step
+};
+
 /// One rank's end of all collectives. Calls with different tags may run at the same time, from different threads.
 class CollectiveBackend {
 public:
   virtual ~CollectiveBackend() = default;
-  /// Makes what a later run() of this size needs. All ranks call it in the same order. @throws CapabilityError when the
-  /// backend lacks the algorithm.
-  virtual void prepare(const Op& op, std::uint32_t tag, std::span<float> in, std::span<float> out) = 0;
-  /// Returns when `out` of this rank is complete. AllReduce: in and out of equal size; AllGather: `out` has the
-  /// contributions of all ranks in order. @throws std::runtime_error when a peer is gone.
-  virtual void run(const Op& op, std::uint32_t tag, std::span<float> in, std::span<float> out) = 0;
+  /// Makes what a later run() of this collective needs. All ranks call it in the same order. @throws CapabilityError
+  /// when the backend lacks the algorithm.
+  virtual void prepare(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers) = 0;
+  /// Returns when `out` of this rank is complete: with `whole` all of it, else at least the positions that are looked
+  /// at, because the result lies on a device. @throws std::runtime_error when a peer is gone.
+  virtual void run(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers, bool whole) = 0;
 };
 
 struct CollectiveRequest {

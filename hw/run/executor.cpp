@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 
 #include "base/error.hpp"
@@ -30,22 +31,27 @@ double processor_time_s() {
 }  // namespace
 
 Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& inbox, Links& links, Buffers& buffers,
-                   CollectiveBackend* collectives)
+                   CollectiveBackend* collectives, RankDevice* device)
     : roles_(roles),
       options_(options),
       inbox_(inbox),
       links_(links),
       buffers_(buffers),
       collectives_(collectives),
+      device_(device),
       duties_(duties_of(roles, options.self)),
       queues_(roles.plan().queues.size()),
       communication_(std::make_unique<WorkerThreads>(1)) {
   if (roles.is_server(options.self)) server_ = std::make_unique<WorkerThreads>(server_threads(roles.plan()));
+  if (device_ != nullptr) {
+    compute_ = std::make_unique<WorkerThreads>(1);
+    copies_ = std::make_unique<WorkerThreads>(1);
+  }
   if (collectives_ == nullptr) return;
   for (std::size_t op = 0; op < roles.plan().ops.size(); ++op) {
     if (roles.plan().ops[op].kind != OpKind::Collective) continue;
-    const auto [in, out] = buffers.collective(static_cast<OpId>(op), 0);
-    collectives_->prepare(roles.plan().ops[op], static_cast<std::uint32_t>(op), in, out);
+    collectives_->prepare(roles.plan().ops[op], static_cast<std::uint32_t>(op),
+                          buffers.collective(static_cast<OpId>(op), 0));
   }
 }
 
@@ -203,13 +209,8 @@ void Executor::start(const Instance& instance, int k, double at) {
   if (double& first = record_.iteration_start[static_cast<std::size_t>(k)]; first < 0.0) first = now_s();
   count_off(k);
   switch (op.kind) {
-    case OpKind::Compute: {
-      const double begin = std::max(at, device_free_);
-      device_free_ = begin + op.duration.value() * options_.slowdown;
-      note_start(instance, k, begin);
-      timers_.push({device_free_, instance, k});
-      return;
-    }
+    case OpKind::Compute:
+      return start_compute(instance, k, at);
     case OpKind::HostWork:
       return start_host_work(instance, k, at);
     case OpKind::Transfer:
@@ -251,15 +252,33 @@ void Executor::start_host_work(const Instance& instance, int k, double at) {
   timers_.push({now_s(), instance, k});  // serving a read is part of sending it
 }
 
-void Executor::start_transfer(const Instance& instance, int k) {
-  const AgentId source = roles_.source(instance);
-  const AgentId sink = roles_.sink(instance);
-  if (source == sink) {
-    // Device and host memory are one here.
+void Executor::start_compute(const Instance& instance, int k, double at) {
+  const Seconds length = options_.slowdown * op_of(instance).duration;
+  if (device_ != nullptr) return work(*compute_, instance, k, [this, length] { device_->compute(length); });
+  const double begin = std::max(at, device_free_);
+  device_free_ = begin + length.value();
+  note_start(instance, k, begin);
+  timers_.push({device_free_, instance, k});
+}
+
+/// Between a device and its host.
+void Executor::start_copy(const Instance& instance, int k) {
+  if (device_ == nullptr) {  // their memory is one
     note_start(instance, k, now_s());
     timers_.push({now_s(), instance, k});
     return;
   }
+  const Op& op = op_of(instance);
+  const auto direction =
+      op.from.kind == End::Kind::Device ? RankDevice::Direction::ToHost : RankDevice::Direction::ToDevice;
+  const Bytes size{std::llround(op.bytes)};
+  work(*copies_, instance, k, [this, size, direction] { device_->copy(size, direction); });
+}
+
+void Executor::start_transfer(const Instance& instance, int k) {
+  const AgentId source = roles_.source(instance);
+  const AgentId sink = roles_.sink(instance);
+  if (source == sink) return start_copy(instance, k);
   if (source == options_.self) return send_bytes(instance, k);
   links_.send(source, {.kind = FrameKind::Ask, .op = instance.op, .cell = instance.cell, .iteration = k});
 }
@@ -275,9 +294,10 @@ void Executor::start_collective(const Instance& instance, int k) {
   auto& own = concurrent_[queued ? -1 : instance.op];
   if (!queued && own == nullptr) own = std::make_unique<WorkerThreads>(1);
   work(queued ? *communication_ : *own, instance, k, [this, instance, k] {
-    const auto [in, out] = buffers_.collective(instance.op, k);
-    collectives_->run(op_of(instance), static_cast<std::uint32_t>(instance.op), in, out);
-    buffers_.check_collective(instance.op, k, k + 1 == options_.iterations);
+    const bool whole = k + 1 == options_.iterations;
+    collectives_->run(op_of(instance), static_cast<std::uint32_t>(instance.op), buffers_.collective(instance.op, k),
+                      whole);
+    buffers_.check_collective(instance.op, k, whole);
   });
 }
 

@@ -8,10 +8,10 @@
 
 #include "base/error.hpp"
 #include "hw/run/buffers.hpp"
-#include "hw/run/collectives.hpp"
 #include "hw/run/inbox.hpp"
 #include "hw/run/links.hpp"
 #include "hw/run/measurement.hpp"
+#include "hw/run/rank_device.hpp"
 #include "hw/run/worker_threads.hpp"
 
 namespace simsync {
@@ -23,12 +23,12 @@ struct ExecutorOptions {
   double timeout_s = 30.0;  ///< longest time in which nothing happens
 };
 
-/// Compute is emulated: the device is busy until a deadline, as a GPU leaves its host idle. A device goes from one
-/// task to the next without the executor's own delay, because deadlines follow from deadlines.
+/// Without a `device` compute is emulated: the device is busy until a deadline, as a GPU leaves its host idle. A device
+/// goes from one task to the next without the executor's own delay, because deadlines follow from deadlines.
 class Executor {
 public:
   Executor(const Roles& roles, const ExecutorOptions& options, Inbox& inbox, Links& links, Buffers& buffers,
-           CollectiveBackend* collectives);
+           CollectiveBackend* collectives, RankDevice* device);
   /// All iterations. @throws RunError, WrongResult.
   AgentRecord run();
 
@@ -71,6 +71,8 @@ private:
   void leave_queue(const Instance& instance);
   void start(const Instance& instance, int iteration, double at);
   void start_host_work(const Instance& instance, int iteration, double at);
+  void start_compute(const Instance& instance, int iteration, double at);
+  void start_copy(const Instance& instance, int iteration);
   void start_transfer(const Instance& instance, int iteration);
   void send_bytes(const Instance& instance, int iteration);
   void start_collective(const Instance& instance, int iteration);
@@ -88,6 +90,7 @@ private:
   Links& links_;
   Buffers& buffers_;
   CollectiveBackend* collectives_;
+  RankDevice* device_;
   Duties duties_;
   std::vector<std::unique_ptr<Iteration>> iterations_;
   std::vector<QueueState> queues_;
@@ -100,6 +103,8 @@ private:
   std::map<OpId, std::unique_ptr<WorkerThreads>> concurrent_;  ///< one thread per collective that has no queue
   std::unique_ptr<WorkerThreads> communication_;
   std::unique_ptr<WorkerThreads> server_;
+  std::unique_ptr<WorkerThreads> compute_;  ///< with a device
+  std::unique_ptr<WorkerThreads> copies_;   ///< with a device
 };
 
 }  // namespace simsync

@@ -49,14 +49,14 @@ public:
     context_ = context;
   }
 
-  void prepare(const Op& op, std::uint32_t tag, std::span<float> /*in*/, std::span<float> out) override {
+  void prepare(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers) override {
     if (op.primitive == CollectivePrimitive::AllGather) return;
     if (op.primitive != CollectivePrimitive::AllReduce)
       throw CapabilityError(fmt::format("Gloo has no {}", name_of(op.primitive)));
     if (op.algorithm == CollectiveAlgorithm::HalvingDoubling) {
       // Its buffers are registered once, in the same order everywhere.
       halving_doubling_[tag] = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(
-          context_, std::vector<float*>{out.data()}, static_cast<int>(out.size()));
+          context_, std::vector<float*>{buffers.out.data()}, static_cast<int>(buffers.out.size()));
     } else if (op.algorithm != CollectiveAlgorithm::Ring && op.algorithm != CollectiveAlgorithm::Hierarchical) {
       throw CapabilityError(fmt::format(
           "Gloo has no all-reduce by {}: ring and halving-doubling run for real (--set strategy.algorithm=ring)",
@@ -64,7 +64,9 @@ public:
     }
   }
 
-  void run(const Op& op, std::uint32_t tag, std::span<float> in, std::span<float> out) override {
+  void run(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers, bool /*whole*/) override {
+    const auto in = buffers.in;
+    const auto out = buffers.out;
     if (op.primitive == CollectivePrimitive::AllGather) return all_gather(tag, in, out);
     const auto algorithm = halving_doubling_.find(tag);
     if (algorithm != halving_doubling_.end()) {

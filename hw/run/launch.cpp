@@ -120,6 +120,7 @@ private:
     out.address = options_.address(roles_.node_of(agent));
     out.agent0_address = fmt::format("{}:{}", options_.address(roles_.node_of(0)), options_.port);
     out.run = options_.run;
+    out.devices = options_.devices;
     const auto rank = static_cast<std::size_t>(agent);
     if (rank < options_.slowdown.size()) out.slowdown = options_.slowdown[rank];
     return out;

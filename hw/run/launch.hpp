@@ -16,6 +16,7 @@ struct LaunchOptions {
   /// Called in the new process before anything else, to move it to its node.
   std::function<void(int node)> enter;
   std::vector<double> slowdown;  ///< by rank; empty: 1
+  DeviceFactory devices;         ///< called in each rank's process; null: emulated compute, and Gloo
   /// Other programs on this machine wait while an agent has something to do: emulated hosts have processors of their
   /// own. Ignored where real_time_allowed() is false.
   bool real_time = false;

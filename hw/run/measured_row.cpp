@@ -20,7 +20,7 @@ double device_slowdown(const Problem& problem, int rank) {
 }
 
 std::vector<std::string> measured_cells(const PredictRequest& request, const Problem& problem,
-                                        const Measurement& measured) {
+                                        const Measurement& measured, const std::string& backend) {
   double slowest = 0.0;
   for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
     slowest = std::max(slowest, device_slowdown(problem, rank));
@@ -45,7 +45,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
           format_number(problem.profile.step().value() / step),
           format_number(measured.quantile(0.1).value()),
           format_number(measured.quantile(0.9).value()),
-          "gloo+grpc",
+          backend + "+grpc",
           std::to_string(measured.checked),
           format_number(measured.processors / std::max(1U, std::thread::hardware_concurrency())),
           settings_text(request.settings),

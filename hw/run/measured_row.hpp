@@ -12,8 +12,8 @@ namespace simsync {
 double device_slowdown(const Problem& problem, int rank);
 
 const std::vector<std::string>& measured_header();
-/// `measurement` must have a step.
+/// `measured` must have a step; `backend` is what had the collectives, `gloo` or `nccl`.
 std::vector<std::string> measured_cells(const PredictRequest& request, const Problem& problem,
-                                        const Measurement& measured);
+                                        const Measurement& measured, const std::string& backend);
 
 }  // namespace simsync

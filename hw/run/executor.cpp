@@ -286,7 +286,7 @@ void Executor::start_transfer(const Instance& instance, int k) {
 void Executor::send_bytes(const Instance& instance, int k) {
   if (noted(k)) record_.spans.push_back({instance, k, now_s(), -1.0});
   links_.send_data(roles_.sink(instance), {.op = instance.op, .cell = instance.cell, .iteration = k},
-                   buffers_.outgoing(instance, k));
+                   buffers_.outgoing(instance, k), op_of(instance).messages);
 }
 
 void Executor::start_collective(const Instance& instance, int k) {

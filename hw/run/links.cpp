@@ -344,7 +344,9 @@ void Links::send(AgentId to, const FrameHeader& header, const std::string& text)
   impl_->send(to, buffer_of(header, text.empty() ? nullptr : &slice), text.size());
 }
 
-void Links::send_data(AgentId to, const FrameHeader& header, std::span<const std::byte> payload) {
+void Links::send_data(AgentId to, const FrameHeader& header, std::span<const std::byte> payload, int messages) {
+  const auto count = static_cast<std::size_t>(std::max(1, messages));
+  const std::size_t message = std::max<std::size_t>(1, (payload.size() + count - 1) / count);
   FrameHeader piece = header;
   piece.kind = FrameKind::Data;
   piece.total = payload.size();
@@ -352,7 +354,7 @@ void Links::send_data(AgentId to, const FrameHeader& header, std::span<const std
   if (stream == nullptr) return;
   std::size_t offset = 0;
   do {
-    const std::size_t bytes = std::min(kPieceBytes, payload.size() - offset);
+    const std::size_t bytes = std::min({kPieceBytes, message, payload.size() - offset});
     piece.offset = offset;
     // gRPC reads the caller's memory: nothing is copied before the kernel takes it.
     const grpc::Slice slice(payload.data() + offset, bytes, grpc::Slice::STATIC_SLICE);

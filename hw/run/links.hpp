@@ -42,8 +42,8 @@ public:
   /// Queues a control frame. Frames to one peer arrive in order. A peer that is gone is reported by Handlers::lost.
   void send(AgentId to, const FrameHeader& header, const std::string& text = {});
   /// Queues a transfer of `payload`, which must stay as it is until the receiver has it, on the data stream with the
-  /// least to send.
-  void send_data(AgentId to, const FrameHeader& header, std::span<const std::byte> payload);
+  /// least to send: as at least so many messages of equal size, of one byte or more.
+  void send_data(AgentId to, const FrameHeader& header, std::span<const std::byte> payload, int messages = 1);
   /// Ends all connections without a report. No handler is called after it returns.
   void close();
 

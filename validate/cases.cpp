@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/parse_units.hpp"
+#include "validate/workload.hpp"
 
 namespace simsync {
 namespace {
@@ -120,14 +121,6 @@ void set_role(const Study& study, Case& c) {
   }
 }
 
-std::string workload_of(const PredictRequest& request) {
-  std::string placement;
-  for (const auto& [key, value] : request.settings)
-    if (key == "placement") placement = value;
-  return fmt::format("{}\n{}\n{}\n{}\n{}", request.model, request.cluster, request.batch.value_or(0), request.workers,
-                     placement);
-}
-
 Case case_of(const Study& study, std::size_t row) {
   Case c;
   c.row = row;
@@ -147,8 +140,9 @@ Case case_of(const Study& study, std::size_t row) {
   if (study.step_time) c.request.settings.emplace_back("step_time", step_time_for(study, row));
   c.measured = measured_step(study, row, c.request.workers, *c.request.batch);
   for (const auto& column : study.rank_within) c.rank_group += study.table.cell(row, column) + '\n';
-  c.workload = workload_of(c.request);
   if (study.rank_within.empty()) c.rank_group = fmt::format("{}\n{}", c.request.model, *c.request.batch);
+  c.workload = workload_of(study, c);
+  c.strategy = strategy_of(c.request);
   set_role(study, c);
   return c;
 }

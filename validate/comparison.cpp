@@ -81,6 +81,7 @@ std::string describe(const StudyResult& result) {
                        s.strategy_pairs);
   for (const auto& p : result.parameters)
     out += fmt::format("  fitted {} = {} ({} rows, rms {:.1f} %)\n", p.key, p.value, p.rows, p.rms_pct);
+  for (const auto& note : result.notes) out += fmt::format("  note: {}\n", note);
   for (const auto& finding : result.findings) out += fmt::format("  finding: {}\n", finding);
   for (const auto* c : worst(result))
     out += fmt::format("  {:+.1f} % {} (measured {}, predicted {})\n", error_pct(c->sample()), c->the_case.id,

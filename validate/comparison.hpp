@@ -16,7 +16,8 @@ std::vector<std::string> comparison_rows(const StudyResult& result);
 std::string summary_header();
 std::string summary_row(const StudyResult& result);
 
-/// Several lines: verdict, the figures, the fitted parameters, every finding, the worst cases.
+/// Several lines: verdict, the figures, the fitted parameters, what is to be doubted of them, every finding, the worst
+/// cases.
 std::string describe(const StudyResult& result);
 
 }  // namespace simsync

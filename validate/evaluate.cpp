@@ -15,11 +15,20 @@ constexpr double kMostSpread = 0.25;
 /// No measurement is better than this.
 constexpr double kLeastErrorPct = 0.1;
 
+/// So close to an end of its range (as a share of it) a parameter stands at the bound.
+constexpr double kBoundShare = 1e-3;
+/// A fit that misses its own rows by more is one that the model does not describe.
+constexpr double kLargeRmsPct = 10.0;
+
 /// A fitted value and the cases that it is set for.
 struct SetValue {
   const FitParameter* parameter;
   std::string text;
 };
+
+bool at_bound(double share) {
+  return std::min(share, 1.0 - share) <= kBoundShare;
+}
 
 class Evaluation {
 public:
@@ -32,6 +41,7 @@ private:
   void fit(const FitGroup& group);
   std::vector<const Case*> rows_of(const FitGroup& group) const;
   void expect_identified(const FitGroup& group, const FitResult& result) const;
+  void note_doubts(const FitGroup& group, const FitResult& result);
   [[nodiscard]] double error_pct_of_a_row() const { return std::max(study_.measured.error_pct, kLeastErrorPct); }
   void predict_all();
   void summarize();
@@ -134,9 +144,27 @@ void Evaluation::fit(const FitGroup& group) {
                                   .value = values[fitted_.size() + p].text,
                                   .spread = result.spread[p],
                                   .rms_pct = 100.0 * result.rms,
-                                  .rows = rows.size()});
+                                  .rows = rows.size(),
+                                  .at_bound = at_bound(result.shares[p])});
   }
+  note_doubts(group, result);
   fitted_ = values;
+}
+
+void Evaluation::note_doubts(const FitGroup& group, const FitResult& result) {
+  std::vector<std::string> keys;
+  for (std::size_t p = 0; p < group.parameters.size(); ++p) {
+    const FitParameter& parameter = group.parameters[p];
+    keys.push_back(parameter.key);
+    if (!at_bound(result.shares[p])) continue;
+    const bool low = result.shares[p] < 0.5;
+    result_.notes.push_back(fmt::format(
+        "'{}' ({}) stands at the {} end of its range, {}: its rows may ask for a value beyond", parameter.key,
+        group.key_path, low ? "lower" : "upper", parameter.scale.text(low ? parameter.low : parameter.high)));
+  }
+  if (100.0 * result.rms > kLargeRmsPct)
+    result_.notes.push_back(fmt::format("{} ({}): the rows that it is fitted to are {:.1f} % off (rms)",
+                                        fmt::join(keys, ", "), group.key_path, 100.0 * result.rms));
 }
 
 void Evaluation::predict_all() {

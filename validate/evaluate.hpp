@@ -16,6 +16,7 @@ struct FittedParameter {
   double spread = 0.0;   ///< share of its range that the stated measurement error moves it
   double rms_pct = 0.0;  ///< of the rows that it was fitted to, after the fit
   std::size_t rows = 0;
+  bool at_bound = false;  ///< ends at the low or high that the study gives: the optimum may lie beyond
 };
 
 struct CaseResult {
@@ -24,7 +25,9 @@ struct CaseResult {
   std::string failure;  ///< why there is no prediction; empty when there is one
   [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
   /// Ranked only against other strategies for the same work.
-  [[nodiscard]] Sample within_workload() const { return {the_case.workload, the_case.measured, predicted}; }
+  [[nodiscard]] Sample within_workload() const {
+    return {the_case.workload, the_case.measured, predicted, the_case.strategy};
+  }
 };
 
 /// Over the scored cases.
@@ -35,7 +38,7 @@ struct Summary {
   double pairwise_accuracy = 1.0;
   double kendall_tau = 1.0;
   std::size_t pairs = 0;           ///< ranked for pairwise_accuracy
-  double strategy_accuracy = 1.0;  ///< the same over pairs that differ in the strategy (or its settings) alone
+  double strategy_accuracy = 1.0;  ///< the same over those pairs that only the strategy or its options tell apart
   std::size_t strategy_pairs = 0;
   std::size_t calibration = 0;  ///< cases whose measurement was used
   std::size_t deviations = 0;   ///< cases left out because they are known to be wrong
@@ -47,6 +50,8 @@ struct StudyResult {
   std::vector<FittedParameter> parameters;
   std::vector<CaseResult> cases;  ///< in the order of the table
   Summary summary;
+  std::vector<std::string>
+      notes;  ///< fits to distrust: at a bound, or far from their own rows; they do not fail a study
   std::vector<std::string> findings;  ///< missed tolerances, closed deviations, failed predictions
   [[nodiscard]] bool passed() const { return findings.empty(); }
 };

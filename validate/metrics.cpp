@@ -31,6 +31,11 @@ struct PairCounts {
   }
 };
 
+/// Whether the order of two samples is looked at.
+bool ranked(const Sample& a, const Sample& b) {
+  return a.group == b.group && (a.alike.empty() || a.alike != b.alike);
+}
+
 }  // namespace
 
 double error_pct(const Sample& sample) {
@@ -57,7 +62,7 @@ Ranking ranking(const std::vector<Sample>& samples, double tie_pct) {
   PairCounts counts;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     for (std::size_t j = i + 1; j < samples.size(); ++j) {
-      if (samples[i].group == samples[j].group) counts.add(samples[i], samples[j], tie_pct);
+      if (ranked(samples[i], samples[j])) counts.add(samples[i], samples[j], tie_pct);
     }
   }
   Ranking out;

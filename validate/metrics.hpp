@@ -12,6 +12,7 @@ struct Sample {
   std::string group;  ///< only samples of one group are ranked against each other
   Seconds measured;
   Seconds predicted;
+  std::string alike = {};  ///< samples that share one (other than empty) are not ranked against each other
 };
 
 /// 100 (predicted / measured - 1).

@@ -85,6 +85,8 @@ TEST_CASE("error metrics follow their definitions", "[validate]") {
   std::vector<Sample> ten;
   for (int i = 10; i >= 1; --i) ten.push_back(sample("a", 100.0, 100.0 + i));
   CHECK_THAT(p90_error_pct(ten), WithinRel(9.0, 1e-9));
+  // Errors 2 ... 10 %: rank ceil(8.1) = 9, so the largest; rounding to the nearest would give the eighth.
+  CHECK_THAT(p90_error_pct({ten.begin(), ten.end() - 1}), WithinRel(10.0, 1e-9));
   CHECK(mean_absolute_error_pct({}) == 0.0);
   CHECK(p90_error_pct({}) == 0.0);
 }
@@ -193,6 +195,135 @@ TEST_CASE("strategies are ranked apart from numbers of workers", "[validate]") {
   CHECK(summary.strategy_accuracy == 0.5);
   CHECK(summary.pairs == 6);
   CHECK_THAT(summary.pairwise_accuracy, WithinRel(4.0 / 6.0, 1e-12));
+}
+
+TEST_CASE("strategies are ranked for the same work only", "[validate]") {
+  // Always a pair of ddp (1 s) and ps (2 s), measured the other way round on the second row: 0 of 1 where it is
+  // compared.
+  class ByStrategy : public Predictor {
+  public:
+    Seconds step_time(const PredictRequest& request) override { return Seconds{request.strategy == "ddp" ? 1.0 : 2.0}; }
+  };
+  const auto summary = [](const std::string& second, const std::string& more) {
+    const StudyFolder folder("id,system,gpus,batch,place,precision,net,run,seconds\na,ddp,2,4,11,fp32,eth,r1,2.0\n" +
+                             second);
+    ByStrategy predictor;
+    return evaluate(
+               folder.parse(
+                   "schema: simsync/study/v1\nname: s\nreference: table.csv\n"
+                   "case: {model: big, cluster: c, strategy: {column: system, values: {ddp: ddp, ps: ps, ddp-4: {name: "
+                   "ddp, set: {strategy.bucket: 4MiB}}}}, workers: {column: gpus}, batch: {column: batch}}\n"
+                   "settings:\n  - {key: placement, column: place}\n  - {key: precision, column: precision}\n"
+                   "measured: {column: seconds, unit: s}\ntolerance: {mape_pct: 1000}\n" +
+                   more),
+               predictor)
+        .summary;
+  };
+  const Summary same = summary("b,ps,2,4,11,fp32,eth,r1,1.0\n", "");
+  CHECK(same.strategy_pairs == 1);
+  CHECK(same.strategy_accuracy == 0.0);
+  SECTION("options of one strategy are compared too") {
+    CHECK(summary("b,ddp-4,2,4,11,fp32,eth,r1,1.0\n", "").strategy_pairs == 1);
+  }
+  SECTION("the same strategy with the same options is no choice") {
+    CHECK(summary("b,ddp,2,4,11,fp32,eth,r1,1.0\n", "").strategy_pairs == 0);
+  }
+  SECTION("other work is not compared") {
+    CHECK(summary("b,ps,4,4,11,fp32,eth,r1,1.0\n", "").strategy_pairs == 0);  // workers
+    CHECK(summary("b,ps,2,8,11,fp32,eth,r1,1.0\n", "").strategy_pairs == 0);  // batch
+    CHECK(summary("b,ps,2,4,2,fp32,eth,r1,1.0\n", "").strategy_pairs == 0);   // placement
+    CHECK(summary("b,ps,2,4,11,amp,eth,r1,1.0\n", "").strategy_pairs == 0);   // precision
+  }
+  SECTION("a column that nothing refers to tells nothing apart, until the study ranks within it") {
+    const std::string other_run = "b,ps,2,4,11,fp32,eth,r2,1.0\n";
+    CHECK(summary(other_run, "").strategy_pairs == 1);
+    CHECK(summary(other_run, "rank_within: [run]\n").strategy_pairs == 0);
+  }
+  SECTION("what the measured compute depends on is work, but for the strategy itself") {
+    const std::string singles = "c,ddp,1,4,1,fp32,eth,r1,0.5\nd,ps,1,4,1,fp32,eth,r2,0.5\n";
+    const std::string by = "calibrate: {step_time: {where: {gpus: 1}, key: [";
+    CHECK(summary("b,ps,2,4,11,fp32,eth,r2,1.0\n" + singles, by + "run]}}\n").strategy_pairs == 0);
+    CHECK(summary("b,ps,2,4,11,fp32,eth,r2,1.0\n" + singles, by + "system]}}\n").strategy_pairs == 1);
+    // Another measured compute is another work, whatever its key.
+    const std::string unequal = "c,ddp,1,4,1,fp32,eth,r1,0.5\nd,ps,1,4,1,fp32,eth,r2,0.6\n";
+    CHECK(summary("b,ps,2,4,11,fp32,eth,r2,1.0\n" + unequal, by + "system]}}\n").strategy_pairs == 0);
+  }
+}
+
+TEST_CASE("cases for which other parameters are fitted are other work", "[validate]") {
+  // Nothing but the fit knows the network. A parameter that is fitted for one strategy is no other work.
+  const auto pairs = [](const std::string& where) {
+    const StudyFolder folder(
+        "id,model,system,net,gpus,seconds\na,big,ddp,eth,2,2.0\nb,big,ps,ib,2,1.0\nc,big,ddp,eth,4,2.1\n");
+    FakePredictor predictor;
+    return evaluate(
+               folder.parse(
+                   "schema: simsync/study/v1\nname: s\nreference: table.csv\n"
+                   "case: {model: big, cluster: c, strategy: {column: system}, workers: {column: gpus}, batch: 4}\n"
+                   "measured: {column: seconds, unit: s}\ntolerance: {mape_pct: 1000}\ncalibrate:\n  fit:\n"
+                   "    - parameters: [{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s, where: {" +
+                   where + "}}]\n      rows: {where: {id: c}}\n"),
+               predictor)
+        .summary.strategy_pairs;
+  };
+  CHECK(pairs("net: eth") == 0);
+  CHECK(pairs("system: ddp") == 1);
+}
+
+TEST_CASE("a parameter is identified up to a quarter of its range", "[validate]") {
+  // b4 takes 1.95 s, of which 0.2 s are 200 launches of 1 ms, at 2 GB/s. On a logarithmic range of ratio r around 1 ms
+  // an error of 1 % moves the share by 0.01 * 1.95 / (0.2 ln r): 0.240 for r = 1.5, 0.262 for r = 1.45.
+  const StudyFolder folder(kTable);
+  const auto evaluated = [&](const std::string& range) {
+    FakePredictor predictor;
+    return evaluate(folder.parse(kHead +
+                                 "settings: [{set: {link.ethernet.per_flow_cap: 2GB/s}}]\n"
+                                 "calibrate:\n"
+                                 "  step_time: {where: {gpus: 1}, key: [model]}\n"
+                                 "  fit:\n"
+                                 "    - parameters: [{key: collective.launch, " +
+                                 range +
+                                 "}]\n"
+                                 "      rows: {where: {id: b4}}\n"),
+                    predictor);
+  };
+  const StudyResult wide = evaluated("low: 0.8165ms, high: 1.2247ms");
+  CHECK_THAT(wide.parameters[0].spread, WithinRel(0.2405, 0.005));
+  CHECK_FALSE(wide.parameters[0].at_bound);
+  CHECK(wide.notes.empty());
+  CHECK_THAT(test::error_of([&] { (void)evaluated("low: 0.8305ms, high: 1.2042ms"); }),
+             ContainsSubstring("a measurement error of 1 % moves it over 26 % of its range"));
+}
+
+TEST_CASE("fits to distrust are noted and do not fail a study", "[validate]") {
+  const StudyFolder folder(kTable);
+  const auto evaluated = [&](const std::string& parameter, const std::string& rows) {
+    FakePredictor predictor;
+    std::string text = kHead +
+                       "calibrate:\n  step_time: {where: {gpus: 1}, key: [model]}\n  fit:\n    - parameters: [" +
+                       parameter + "]\n      rows: {where: {id: " + rows + "}}\n";
+    text.replace(text.find("mape_pct: 1,"), 12, "mape_pct: 50,");
+    return evaluate(folder.parse(text), predictor);
+  };
+  SECTION("at a bound") {
+    // 0.95 s of b4 is communication; without launches that asks for 1.58 GB/s.
+    const StudyResult r = evaluated("{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 1.5GB/s}", "b4");
+    CHECK(r.parameters[0].at_bound);
+    REQUIRE(r.notes.size() == 1);
+    CHECK(r.notes[0] ==
+          "'link.ethernet.per_flow_cap' (calibrate.fit[0]) stands at the upper end of its range, 1.5e+09B/s: its rows "
+          "may "
+          "ask for a value beyond");
+    CHECK(r.passed());
+    CHECK_THAT(describe(r), ContainsSubstring("  note: 'link.ethernet.per_flow_cap'"));
+  }
+  SECTION("far from its own rows") {
+    // b4 asks for 1.58 GB/s, s4 (0.175 s for 0.15 GB) for 0.86 GB/s: with 1 GB/s they are 28 and 9 % off.
+    const StudyResult r = evaluated("{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}", "[b4, s4]");
+    REQUIRE(r.notes.size() == 1);
+    CHECK_THAT(r.notes[0],
+               ContainsSubstring("link.ethernet.per_flow_cap (calibrate.fit[0]): the rows that it is fitted to are"));
+  }
 }
 
 TEST_CASE("a parameter that its rows do not depend on is refused by name", "[validate]") {

@@ -76,6 +76,9 @@ bool Node::is_sequence() const {
 bool Node::is_mapping() const {
   return data_ && data_->node.IsMap();
 }
+bool Node::has(const std::string& key) const {
+  return is_mapping() && data_->node[key].IsDefined();
+}
 
 Origin Node::origin() const {
   if (!data_) return {};

@@ -44,6 +44,8 @@ public:
   [[nodiscard]] bool is_scalar() const;
   [[nodiscard]] bool is_sequence() const;
   [[nodiscard]] bool is_mapping() const;
+  /// Whether it is a mapping with this key, which does not count as read.
+  [[nodiscard]] bool has(const std::string& key) const;
   [[nodiscard]] Origin origin() const;
   [[nodiscard]] const std::string& key_path() const;
 

@@ -26,6 +26,7 @@ void setup_probe(CLI::App& app, Outcome& outcome);
 void setup_validate(CLI::App& app, Outcome& outcome);
 void setup_profile(CLI::App& app, Outcome& outcome);
 void setup_calibrate(CLI::App& app, Outcome& outcome);
+void setup_import(CLI::App& app, Outcome& outcome);
 void setup_list(CLI::App& app, Outcome& outcome);
 
 }  // namespace simsync

@@ -28,6 +28,15 @@ void list_clusters() {
     std::cout << fmt::format("{:<22} {}\n", name, find_cluster(name).description);
 }
 
+void list_devices() {
+  for (const auto& [name, device] : device_catalogue()) {
+    std::vector<std::string> precisions;
+    for (const auto& [precision, rate] : device.peak) precisions.push_back(precision);
+    std::cout << fmt::format("{:<16} {:>9}  {}\n", name, format_bytes(static_cast<double>(device.memory.count)),
+                             fmt::join(precisions, " "));
+  }
+}
+
 void list_strategies() {
   for (const auto& name : known_builders()) std::cout << fmt::format("{:<34} {}\n", name, describe_builder(name));
   for (const auto& name : known_strategies()) std::cout << fmt::format("{:<34} preset file\n", name);
@@ -50,6 +59,7 @@ void list_settings(const std::string& cluster) {
                "variable_scale=FACTOR bytes of the variables times that, layer times as they are\n"
                "seed=N                for strategies that draw at random\n"
                "strategy.OPTION=VALUE options of the strategy ('simsync list strategies')\n";
+  std::cout << "group.*.KEY=VALUE     a key of every group below at once, such as group.*.cpu.threads=4\n";
   std::cout << "and, for cluster '" << c.name << "':\n";
   for (const auto& key : parameter_keys(c)) std::cout << fmt::format("{}={}\n", key, parameter_text(c, key));
 }
@@ -58,10 +68,11 @@ void list_settings(const std::string& cluster) {
 
 void setup_list(CLI::App& app, Outcome&) {
   auto* command = app.add_subcommand(
-      "list", "List models, clusters, strategies, profiles, studies or settings that simsync knows");
+      "list", "List models, clusters, devices, strategies, profiles, studies or settings that simsync knows");
   command->require_subcommand(1);
   command->add_subcommand("models", "The model zoo")->callback(list_models);
   command->add_subcommand("clusters", "Cluster presets")->callback(list_clusters);
+  command->add_subcommand("devices", "GPUs that any cluster file may name")->callback(list_devices);
   command->add_subcommand("strategies", "Builders with their options, and preset files")->callback(list_strategies);
   command->add_subcommand("profiles", "Measured layer times")->callback([] {
     list_names(list_files(data_folder("models/profiles"), ".yaml"));

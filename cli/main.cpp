@@ -8,5 +8,5 @@ int main(int argc, char** argv) {
   return run_program(argc, argv,
                      "how should this model be synchronized on this cluster, how fast will it run, and why?",
                      {setup_predict, setup_sweep, announce_measure, setup_validate, announce_profile, announce_probe,
-                      setup_calibrate, setup_list});
+                      setup_calibrate, setup_import, setup_list});
 }

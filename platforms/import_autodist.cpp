@@ -118,7 +118,8 @@ void add_sources(Cluster& cluster, const std::vector<Machine>& machines, const s
   cluster.sources.push_back(
       fmt::format("AutoDist resource specification {}", std::filesystem::path(path).filename().string()));
   cluster.sources.push_back(
-      "assumed, because the format does not say it: PCIe 3.0 x16 inside nodes, 30 us one-way network latency");
+      "assumed, because the format does not say it: PCIe 3.0 x16 inside nodes, 30 us one-way network "
+      "latency, links without loss, and a cluster file's defaults for processors and collectives");
   for (std::size_t i = 0; i < machines.size(); ++i) {
     if (machines[i].chief || machines.size() == 1)
       cluster.sources.push_back(fmt::format("chief: node{} ({})", i, machines[i].address));
@@ -149,7 +150,9 @@ Cluster import_autodist_resource_spec(const std::string& path, const std::string
   if (found == catalogue.end()) {
     std::vector<std::string> known;
     for (const auto& [name, entry] : catalogue) known.push_back(name);
-    throw InputError(fmt::format("unknown device '{}'", device), did_you_mean(device, known));
+    std::string help = did_you_mean(device, known);
+    if (help.empty()) help = fmt::format("known devices: {}", fmt::join(known, ", "));
+    throw InputError(fmt::format("unknown device '{}'", device), help);
   }
   Cluster cluster;
   cluster.name = name_from(path);

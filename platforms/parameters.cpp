@@ -21,6 +21,11 @@ struct Parameter {
 using Parameters = std::map<std::string, Parameter>;
 
 constexpr const char* kAbsent = "none";
+constexpr std::string_view kEveryGroup = "group.*.";
+
+std::string group_prefix(const NodeGroup& group) {
+  return fmt::format("group.{}.", group.name);
+}
 
 /// A visitor for fields::visit that gathers a Parameter per number. Names of links and devices are left out.
 class Collector {
@@ -95,7 +100,7 @@ Parameters parameters_of(Cluster& cluster) {
     fields::visit(collector, device);
   }
   for (auto& group : cluster.groups) {
-    Collector collector(parameters, fmt::format("group.{}.", group.name));
+    Collector collector(parameters, group_prefix(group));
     fields::visit(collector, group);
   }
   Collector network(parameters, "network.");
@@ -109,11 +114,9 @@ Parameters parameters_of(Cluster& cluster) {
 
 /// The parameters that a key stands for: `group.*.` is that of every group.
 std::vector<std::string> expanded(const std::string& key, const Cluster& cluster) {
-  constexpr std::string_view kEvery = "group.*.";
-  if (!key.starts_with(kEvery)) return {key};
+  if (!key.starts_with(kEveryGroup)) return {key};
   std::vector<std::string> keys;
-  for (const NodeGroup& group : cluster.groups)
-    keys.push_back(fmt::format("group.{}.{}", group.name, key.substr(kEvery.size())));
+  for (const NodeGroup& group : cluster.groups) keys.push_back(group_prefix(group) + key.substr(kEveryGroup.size()));
   return keys;
 }
 
@@ -155,6 +158,16 @@ void set_parameter(Cluster& cluster, const std::string& key, const std::string& 
 std::vector<std::string> parameter_keys(const Cluster& cluster) {
   Cluster copy = cluster;
   return keys_of(parameters_of(copy));
+}
+
+std::vector<std::string> settable_keys(const Cluster& cluster) {
+  std::vector<std::string> keys = parameter_keys(cluster);
+  if (cluster.groups.empty()) return keys;
+  // Every group has the same fields, so the first one's name them.
+  const std::string first = group_prefix(cluster.groups.front());
+  for (std::size_t i = 0, numbers = keys.size(); i < numbers; ++i)
+    if (keys[i].starts_with(first)) keys.push_back(std::string(kEveryGroup) + keys[i].substr(first.size()));
+  return keys;
 }
 
 std::string parameter_text(const Cluster& cluster, const std::string& key) {

@@ -109,7 +109,18 @@ void add_catalogue_devices(Cluster& cluster, const NodeIndex& index) {
   }
 }
 
+/// @throws InputError for a file that AutoDist understands and load_cluster does not.
+void refuse_autodist(const yaml::Document& document) {
+  const yaml::Node root = document.root();
+  if (!root.has("nodes") || root.has("schema") || root.has("groups")) return;
+  root.fail("this looks like AutoDist's resource specification, not like a cluster",
+            fmt::format("'simsync import {} {} --device GPU --out cluster.yaml' makes a cluster of it", kAutodistFormat,
+                        document.file()));
+  document.finish();
+}
+
 Cluster read_document(const yaml::Document& document) {
+  refuse_autodist(document);
   Cluster cluster;
   NodeIndex index;
   read_cluster(document.root(), cluster, index);

@@ -22,19 +22,24 @@ std::vector<std::string> known_clusters();
 /// @throws PlanError when no group has GPUs, when that group has no network, or beyond kMaxNodes nodes.
 Cluster grown_to(Cluster cluster, int workers);
 /// Sets one number by name, as `--set link.ethernet.per_flow_cap=10Gbps` does. Keys: platforms/README.md.
-/// `none` removes an optional number; `group.*.` in place of a group's name sets all groups. The cluster is unchanged when this throws.
+/// `none` removes an optional number; `group.*.` in place of a group's name sets all groups. The cluster is unchanged
+/// when this throws.
 /// @throws InputError naming the closest known key, or saying why the value does not fit.
 void set_parameter(Cluster& cluster, const std::string& key, const std::string& value);
 /// The same for several, at the cost of one. @throws InputError for the first that does not fit.
 void set_parameters(Cluster& cluster, const std::vector<std::pair<std::string, std::string>>& values);
-/// The inverse: every key that set_parameter knows for this cluster, sorted.
+/// The inverse: the key of every number of this cluster, sorted.
 std::vector<std::string> parameter_keys(const Cluster& cluster);
+/// Every key that set_parameter takes: parameter_keys, and those that set a number of all groups.
+std::vector<std::string> settable_keys(const Cluster& cluster);
 /// The value of one key as set_parameter takes it; `none` for an absent optional number. @throws InputError.
 std::string parameter_text(const Cluster& cluster, const std::string& key);
+/// What `simsync import` calls AutoDist's format.
+inline constexpr const char* kAutodistFormat = "autodist-resource-spec";
 /// AutoDist's resource specification (nodes with address, gpus, cpus, chief, network_bandwidth in Gbit/s).
 /// Nodes keep the file's order; the GPU model is `device` (of platforms/devices.yaml) because the format does not
 /// name one. What had to be assumed, such as 1 Gbit/s where no bandwidth is given, is told in `sources`.
-/// @throws InputError with every finding.
+/// @throws InputError with every finding, or naming the closest known device.
 Cluster import_autodist_resource_spec(const std::string& path, const std::string& device);
 /// The cluster as a file that load_cluster reads back to an equal value.
 std::string to_yaml(const Cluster& cluster);

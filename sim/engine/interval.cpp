@@ -5,38 +5,65 @@
 
 #include "base/error.hpp"
 #include "platforms/calibration.hpp"
+#include "platforms/reader.hpp"
 
 namespace simsync {
 namespace {
 
 constexpr double kNormal90 = 1.6449;  // standard deviations on each side that hold 90 % of a normal distribution
 
-/// log(step) with one parameter elsewhere; nullopt when its range does not reach so far.
-std::optional<double> log_step(PredictRequest request, const CalibratedParameter& parameter, double distance) {
-  const std::string text = parameter.scale.text(parameter.moved(distance));
-  request.settings.insert(request.settings.begin(), {parameter.key, text});
-  try {
-    const Problem problem = prepare(request);
-    return std::log(replay(problem.plan, problem.cluster, problem.options).step.value());
-  } catch (const InputError&) {
-    return std::nullopt;
+/// Replays of one request with numbers of its calibration moved.
+class MovedReplays {
+public:
+  MovedReplays(const PredictRequest& request, const Calibration& calibration, double log_fitted)
+      : request_(request), log_fitted_(log_fitted), calibrated_(inputs_.cluster(request.cluster)) {
+    apply(calibrated_, calibration);
   }
-}
 
-/// Change of log(step) by one standard deviation of the parameter.
-double sensitivity(const PredictRequest& request, const CalibratedParameter& parameter, double log_fitted) {
-  const auto set = [&](const auto& setting) { return setting.first == parameter.key; };
-  if (parameter.deviation == 0.0 || std::any_of(request.settings.begin(), request.settings.end(), set)) return 0.0;
-  const auto below = log_step(request, parameter, -parameter.deviation);
-  const auto above = log_step(request, parameter, parameter.deviation);
-  if (below && above) return 0.5 * (*above - *below);
-  if (below) return log_fitted - *below;
-  return above ? *above - log_fitted : 0.0;
-}
+  /// Change of log(step) by one standard deviation of the parameter.
+  double sensitivity(const CalibratedParameter& parameter) {
+    const auto set = [&](const auto& setting) { return setting.first == parameter.key; };
+    const auto& given = request_.settings;
+    if (parameter.deviation == 0.0 || std::any_of(given.begin(), given.end(), set)) return 0.0;
+    const auto below = log_step(parameter, -parameter.deviation);
+    const auto above = log_step(parameter, parameter.deviation);
+    if (below && above) return 0.5 * (*above - *below);
+    if (below) return log_fitted_ - *below;
+    return above ? *above - log_fitted_ : 0.0;
+  }
+
+private:
+  /// The cluster has taken the fitted value, so that it can only refuse another for its range.
+  [[nodiscard]] bool in_range(const std::string& key, const std::string& value) const {
+    Cluster cluster = calibrated_;
+    try {
+      set_parameter(cluster, key, value);
+      return true;
+    } catch (const InputError&) {
+      return false;
+    }
+  }
+
+  /// log(step) with one parameter elsewhere; nullopt when its range does not reach so far.
+  std::optional<double> log_step(const CalibratedParameter& parameter, double distance) {
+    const std::string text = parameter.scale.text(parameter.moved(distance));
+    if (!in_range(parameter.key, text)) return std::nullopt;
+    PredictRequest request = request_;
+    request.settings.insert(request.settings.begin(), {parameter.key, text});
+    const Problem problem = prepare(request, inputs_);
+    return std::log(replay(problem.plan, problem.cluster, problem.options).step.value());
+  }
+
+  const PredictRequest& request_;
+  double log_fitted_;
+  Inputs inputs_;
+  Cluster calibrated_;
+};
 
 double variance_of_parameters(const PredictRequest& request, const Calibration& calibration, double log_fitted) {
+  MovedReplays replays(request, calibration, log_fitted);
   std::vector<double> change;
-  for (const auto& parameter : calibration.parameters) change.push_back(sensitivity(request, parameter, log_fitted));
+  for (const auto& parameter : calibration.parameters) change.push_back(replays.sensitivity(parameter));
   double sum = 0.0;
   for (std::size_t a = 0; a < change.size(); ++a)
     for (std::size_t b = 0; b < change.size(); ++b) sum += change[a] * change[b] * calibration.correlation[a][b];

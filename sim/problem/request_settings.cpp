@@ -119,7 +119,7 @@ Settings read_settings(const PredictRequest& request, const Cluster& cluster) {
   Settings s;
   for (const auto& [key, value] : request.settings) {
     if (read_own(s, key, value)) continue;
-    auto known = parameter_keys(cluster);
+    auto known = settable_keys(cluster);
     if (std::find(known.begin(), known.end(), key) == known.end()) {
       known.insert(known.end(), own_keys().begin(), own_keys().end());
       std::string help = did_you_mean(key, known);

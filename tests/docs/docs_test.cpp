@@ -100,7 +100,7 @@ TEST_CASE("every column of the program is on the columns page, in its order", "[
   CHECK(documented.at("validate, summary") == CsvTable::parse(summary_header() + "\n", "summary").header());
 }
 
-// A block ```yaml whose first line is `# name.yaml` is that file; a block ```sh holds commands.
+// A block ```yaml whose first line is `# name.yaml` (or .yml) is that file; a block ```sh holds commands.
 TEST_CASE("every command of the README runs", "[docs]") {
   const ScratchFolder scratch;
   const std::string program = fs::path(SIMSYNC_PROGRAM).parent_path().string();

@@ -42,6 +42,26 @@ std::vector<double> ends(double bandwidth, double delay, const std::vector<FlowO
 /// 2 (n-1)/n S/B = S/B for n = 2. Bytes are multiples of 4, so times are in units of 4 s.
 const LabLinks kSlow{.nic = 1.0, .port = 1.0};
 
+/// a (2 s) follows a, b (3 s) follows a, c (3 s) follows b, each of the iteration before; in the first all start at 0.
+///   a: 2, 4, 6, 8.  b: 3, 2+3 = 5, 4+3 = 7, 9.  c: 3, 3+3 = 6, 5+3 = 8, 7+3 = 10.
+/// Iterations end at 3, 6, 8, 10: steps of 3, 3, 2, 2. The second began at 2, before the first had ended.
+Plan three_timers() {
+  Plan plan;
+  plan.set_ranks({{0, 0}});
+  const auto work = [](double seconds, OpId after) {
+    Op op;
+    op.kind = OpKind::HostWork;
+    op.scope = Scope::Job;
+    op.from = {End::Kind::Fixed, {0, -1}};
+    op.duration = Seconds{seconds};
+    op.after = {{after, 1}};
+    return op;
+  };
+  plan.ops = {work(2.0, 0), work(3.0, 0), work(3.0, 1)};
+  check(plan);
+  return plan;
+}
+
 }  // namespace
 
 TEST_CASE("golden: 1 GB over 1 GB/s takes 1 s", "[engine][golden]") {
@@ -131,6 +151,16 @@ TEST_CASE("reading variables inside the next step", "[engine][gate]") {
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(48.0, kGolden));
 }
 
+TEST_CASE("variables are not read before the step that wrote them is over", "[engine][gate]") {
+  // Only layer 1 has a tensor: 8 B at 1 B/s. Its server has it long before backward ends.
+  //   b1 0..4, b0 4..24; push 4..12. The next step begins at 24: f0 24..28, pull 24..32, f1 32..36.
+  const LabModel lab{{0, 4, 20}, {8, 4, 4}};
+  const Cluster cluster = lab_cluster(1, 1, kSlow, 1);
+  Strategy strategy = on_server(lab.model, 1, {1, -1});
+  strategy.graph.pull_at_step_start = true;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(36.0, kGolden));
+}
+
 TEST_CASE("a host's copy is refreshed inside the step, as soon as its variable is updated", "[engine][gate]") {
   // Layers 0 and 1: 8 and 4 B at 1 B/s, forward and backward 4 s each.
   //   b1 0..4, b0 4..8; push 1 4..8, push 0 8..16.
@@ -195,30 +225,28 @@ TEST_CASE("rows are all-gathered: every NIC receives those of all others", "[eng
 }
 
 TEST_CASE("a cold first step that equals the second by accident ends nothing", "[engine]") {
-  // a (2 s) follows a, b (3 s) follows a, c (3 s) follows b, each of the iteration before; in the first all start at 0.
-  //   a: 2, 4, 6, 8.  b: 3, 2+3 = 5, 4+3 = 7, 9.  c: 3, 3+3 = 6, 5+3 = 8, 7+3 = 10.
-  // Iterations end at 3, 6, 8, 10: steps of 3, 3, 2, 2. The second began at 2, before the first had ended.
   const Cluster cluster = lab_cluster(1, 1);
-  Plan plan;
-  plan.set_ranks({{0, 0}});
-  const auto work = [](double seconds, OpId after) {
-    Op op;
-    op.kind = OpKind::HostWork;
-    op.scope = Scope::Job;
-    op.from = {End::Kind::Fixed, {0, -1}};
-    op.duration = Seconds{seconds};
-    op.after = {{after, 1}};
-    return op;
-  };
-  plan.ops = {work(2.0, 0), work(3.0, 0), work(3.0, 1)};
-  check(plan);
+  Plan plan = three_timers();
   const Prediction overlapping = replay(plan, cluster, {});
   CHECK(overlapping.steps == std::vector<Seconds>{Seconds{3.0}, Seconds{3.0}, Seconds{2.0}, Seconds{2.0}});
   CHECK(overlapping.step == Seconds{2.0});
   CHECK(overlapping.steady);
   // Where nothing overlaps the first step is as good as any other: two are enough.
-  plan.ops = {work(2.0, 0)};
+  plan.ops.resize(1);
   CHECK(replay(plan, cluster, {}).steps == std::vector<Seconds>{Seconds{2.0}, Seconds{2.0}});
+}
+
+TEST_CASE("a step that keeps changing is the mean of its later half", "[engine]") {
+  // Three timers cut short: steps of 3, 3 and 2. Not steady; the later two make 2.5. One alone is what it is.
+  const Cluster cluster = lab_cluster(1, 1);
+  const Plan plan = three_timers();
+  const Prediction cut = replay(plan, cluster, {.max_iterations = 3});
+  CHECK(cut.steps == std::vector<Seconds>{Seconds{3.0}, Seconds{3.0}, Seconds{2.0}});
+  CHECK(!cut.steady);
+  CHECK(cut.step == Seconds{2.5});
+  const Prediction cold = replay(plan, cluster, {.max_iterations = 1});
+  CHECK(!cold.steady);
+  CHECK(cold.step == Seconds{3.0});
 }
 
 TEST_CASE("one stream's cap holds a collective back unless it opens several channels", "[engine][collective]") {

@@ -1,6 +1,7 @@
 #include "sim/engine/explain.hpp"
 
 #include "tests/support/catch.hpp"
+#include "tests/support/lab_run.hpp"
 #include "tests/unit/explain_support.hpp"
 
 namespace simsync {
@@ -106,6 +107,42 @@ TEST_CASE("a cap on one stream is told apart from the link", "[engine][explain]"
   REQUIRE_THAT(time_of(e, "stream cap on nic-out"), WithinRel(0.400, 1e-6));
   REQUIRE(time_of(e, "link nic-out") == 0.0);
   REQUIRE_THAT(e.step.value(), WithinRel(0.439, 1e-6));
+}
+
+TEST_CASE("a limit of pairs is free where the network is", "[engine][explain]") {
+  // As above without a cap, and both directions share 100 MB/s: 2 x 10 MB take 200 ms, 2 rounds of 1 ms, launch 2 ms,
+  // compute 35 ms. Without any limit between the nodes PCIe moves 10 MB in 1 ms.
+  Cluster cluster = slow_cluster(2);
+  cluster.network.pair_bandwidth = BytesPerSecond{1e8};
+  const Problem problem = problem_of(chain({{1000, 2500}}), cluster, "all-reduce", 2, {Seconds{0.010}, Seconds{0.020}},
+                                     {{"algorithm", "ring"}});
+  REQUIRE_THAT(recorded(problem).step.value(), WithinRel(0.239, 1e-6));
+  const Problem unlimited = with_free_network(problem);
+  REQUIRE_THAT(replay(unlimited.plan, unlimited.cluster, unlimited.options).step.value(), WithinRel(0.040, 1e-4));
+}
+
+TEST_CASE("the stages of a collective follow each other on the path", "[engine][explain]") {
+  // Hierarchical over 2 nodes of 2 GPUs, S = 16 B, ports of 2 B/s, NICs of 1 B/s, 4 s forward and backward each.
+  //   reduce-scatter  S/2 over every port                                     8 B   4 s
+  //   between nodes   2 (N-1)/N x S/2 for each of two GPUs on one NIC        16 B  16 s
+  //   all-gather      S/2 over every port                                     8 B   4 s
+  const LabModel lab{{16, 4, 4}};
+  const Cluster cluster = lab_cluster(2, 2, {.nic = 1.0, .port = 2.0});
+  const Plan plan =
+      compile(lab.model, lab.profile, cluster, all_reduced(lab.model, 4, CollectiveAlgorithm::Hierarchical));
+  const Prediction prediction = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .record = true});
+  REQUIRE_THAT(prediction.step.value(), WithinRel(32.0, 1e-6));
+  const auto path = critical_path(plan, cluster, prediction);
+  const std::vector<std::pair<std::string, double>> expected{{"compute forward", 4},
+                                                             {"compute backward", 4},
+                                                             {"link port-out", 4},
+                                                             {"link nic-out", 16},
+                                                             {"link port-out", 4}};
+  REQUIRE(path.size() == expected.size());
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    REQUIRE(path[i].resource == expected[i].first);
+    REQUIRE_THAT(path[i].length.value(), WithinRel(expected[i].second, 1e-6));
+  }
 }
 
 TEST_CASE("packing a bucket is told as packing, and costs nothing where compute is free", "[engine][explain]") {

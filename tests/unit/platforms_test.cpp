@@ -181,6 +181,25 @@ TEST_CASE("every key reads back what it wrote", "[platforms]") {
   CHECK(cluster == original);
 }
 
+TEST_CASE("one key sets a number of every group", "[platforms]") {
+  auto cluster = find_cluster("two-nodes");
+  cluster.groups.push_back(cluster.groups.front());
+  cluster.groups.back().name = "other";
+  const auto keys = settable_keys(cluster);
+  for (const auto& key : parameter_keys(cluster)) {
+    INFO(key);
+    CHECK(std::find(keys.begin(), keys.end(), key) != keys.end());
+  }
+  CHECK(std::count(keys.begin(), keys.end(), "group.*.cpu.threads") == 1);
+  CHECK(std::count(keys.begin(), keys.end(), "group.*.cpu.thread") == 0);
+  set_parameter(cluster, "group.*.cpu.threads", "3");
+  CHECK(parameter_text(cluster, "group.node.cpu.threads") == "3");
+  CHECK(parameter_text(cluster, "group.other.cpu.threads") == "3");
+  CHECK_THROWS_WITH(set_parameter(cluster, "group.*.cpu.threads", "0"),
+                    "error: group.*.cpu.threads: 0 is out of range: expected from 1 to 4096");
+  CHECK(cluster.groups.back().cpu.threads == 3);
+}
+
 TEST_CASE("the example of the README is a cluster", "[platforms]") {
   const std::string page = read_file(std::string(SIMSYNC_TESTS_FOLDER) + "/../platforms/README.md");
   const std::string fence = "```yaml\n";

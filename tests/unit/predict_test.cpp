@@ -167,37 +167,107 @@ TEST_CASE("inputs that were read before answer as fresh ones do", "[predict]") {
     CHECK(row_cells(predict(request, inputs)) == row_cells(predict(request)));
 }
 
-TEST_CASE("a calibration's covariance becomes an interval of the step", "[engine][calibration]") {
-  // One parameter, 10 % uncertain, no residual: the step moves from T(-10 %) to T(+10 %), half of that on a logarithmic
-  // axis is one standard deviation, and 1.6449 of them on each side hold 90 %.
-  const std::string path = (std::filesystem::temp_directory_path() / "simsync-interval.yaml").string();
-  const auto calibration = [&](const std::string& deviation) {
-    write_file(path,
-               "schema: simsync/calibration/v1\ncluster: dgx-1\ndate: 2026-01-31\nrows: 9\nparameters:\n"
-               "  - {key: link.infiniband.efficiency, value: 0.5, scale: log, deviation: " +
-                   deviation + "}\n");
-  };
-  PredictRequest request{.model = "vgg16", .cluster = "dgx-1", .strategy = "ddp", .workers = 16};
-  const auto with = [&](double efficiency) {
-    PredictRequest moved = request;
-    moved.settings = {{"link.infiniband.efficiency", std::to_string(efficiency)}};
-    return std::log(predict(moved).step_time.value());
-  };
-  const double deviation = 0.5 * (with(0.5 * std::exp(-0.1)) - with(0.5 * std::exp(0.1)));
-  REQUIRE(deviation > 0.0);
-  request.calibration = path;
-  calibration("0.1");
+namespace {
+
+/// A calibration in a file of its own, gone with this.
+class CalibrationFile {
+public:
+  CalibrationFile(const std::string& cluster, const std::string& rest)
+      : path_((std::filesystem::temp_directory_path() / "simsync-interval.yaml").string()) {
+    write_file(path_, "schema: simsync/calibration/v1\ncluster: " + cluster + "\ndate: 2026-01-31\nrows: 9\n" + rest);
+  }
+  CalibrationFile(const CalibrationFile&) = delete;
+  CalibrationFile& operator=(const CalibrationFile&) = delete;
+  ~CalibrationFile() { std::filesystem::remove(path_); }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+std::string one_parameter(const std::string& key, const std::string& rest) {
+  return "parameters:\n  - {key: " + key + ", " + rest + "}\n";
+}
+
+/// log(step) with the settings.
+double log_step(PredictRequest request, const std::vector<std::pair<std::string, std::string>>& settings) {
+  request.calibration.clear();
+  request.settings = settings;
+  return std::log(predict(request).step_time.value());
+}
+
+/// How far the step may be off, in standard deviations of its logarithm; both ways must agree.
+double deviation_of(PredictRequest request, const CalibrationFile& calibration) {
+  constexpr double kNormal90 = 1.6449;  // on each side of the mean, for 90 %
+  request.calibration = calibration.path();
   const PredictedRow row = predict(request);
-  CHECK_THAT(std::log(row.step_time.value()), WithinRel(with(0.5), 1e-6));
-  CHECK_THAT(std::log(row.step_high / row.step_time), WithinRel(1.6449 * deviation, 1e-3));
-  CHECK_THAT(std::log(row.step_time / row.step_low), WithinRel(1.6449 * deviation, 1e-3));
-  calibration("0");
-  const PredictedRow exact = predict(request);
-  CHECK(exact.step_low == exact.step_time);
+  const double above = std::log(row.step_high / row.step_time) / kNormal90;
+  CHECK_THAT(std::log(row.step_time / row.step_low) / kNormal90, WithinRel(above, 1e-9) || WithinAbs(above, 1e-12));
+  return above;
+}
+
+}  // namespace
+
+TEST_CASE("a calibration's covariance becomes an interval of the step", "[engine][calibration]") {
+  // One parameter, 10 % uncertain, no residual: the step moves from T(-10 %) to T(+10 %), and half of that on a
+  // logarithmic axis is one standard deviation.
+  const std::string key = "link.infiniband.efficiency";
+  PredictRequest request{.model = "vgg16", .cluster = "dgx-1", .strategy = "ddp", .workers = 16};
+  const auto with = [&](double efficiency) { return log_step(request, {{key, std::to_string(efficiency)}}); };
+  const double expected = 0.5 * (with(0.5 * std::exp(-0.1)) - with(0.5 * std::exp(0.1)));
+  REQUIRE(expected > 0.0);
+  const CalibrationFile uncertain("dgx-1", one_parameter(key, "value: 0.5, scale: log, deviation: 0.1"));
+  CHECK_THAT(deviation_of(request, uncertain), WithinRel(expected, 1e-3));
   // What the user sets is known.
-  calibration("0.1");
-  request.settings = {{"link.infiniband.efficiency", "0.5"}};
-  const PredictedRow known = predict(request);
-  CHECK(known.step_high == known.step_time);
-  std::filesystem::remove(path);
+  request.settings = {{key, "0.5"}};
+  CHECK(deviation_of(request, uncertain) == 0.0);
+}
+
+TEST_CASE("a number that is known for certain widens nothing", "[engine][calibration]") {
+  const PredictRequest request{.model = "vgg16", .cluster = "dgx-1", .strategy = "ddp", .workers = 16};
+  const std::string exact = one_parameter("link.infiniband.efficiency", "value: 0.5, scale: log, deviation: 0");
+  CHECK(deviation_of(request, CalibrationFile("dgx-1", exact)) == 0.0);
+}
+
+TEST_CASE("where a range ends, the other side tells how much a number matters", "[engine][calibration]") {
+  // 0.95 + 0.1 is no efficiency: log T(0.85) - log T(0.95) is one standard deviation.
+  const std::string key = "link.infiniband.efficiency";
+  const PredictRequest request{.model = "vgg16", .cluster = "dgx-1", .strategy = "ddp", .workers = 16};
+  const double expected = log_step(request, {{key, "0.85"}}) - log_step(request, {{key, "0.95"}});
+  REQUIRE(expected > 0.0);
+  const CalibrationFile near_one("dgx-1", one_parameter(key, "value: 0.95, scale: linear, deviation: 0.1"));
+  CHECK_THAT(deviation_of(request, near_one), WithinRel(expected, 1e-3));
+}
+
+TEST_CASE("a number of every group is uncertain in every group", "[engine][calibration]") {
+  // Two hosts of different groups serve: what the interval moves is both of them, as two settings do.
+  const std::string cluster = cluster_file("T4", "T4");
+  const PredictRequest request{
+      .model = "resnet50", .cluster = cluster, .strategy = "partitioned-ps", .workers = 4, .settings = {}};
+  const auto with = [&](double cost, bool a, bool b) {
+    const std::string moved = std::to_string(cost) + "ms";
+    return log_step(request, {{"group.first.cpu.per_tensor", a ? moved : "10ms"},
+                              {"group.second.cpu.per_tensor", b ? moved : "10ms"}});
+  };
+  const double down = std::exp(-0.2);
+  const double up = std::exp(0.2);
+  const double expected = 0.5 * (with(10.0 * up, true, true) - with(10.0 * down, true, true));
+  REQUIRE(expected > 1.05 * 0.5 * (with(10.0 * up, true, false) - with(10.0 * down, true, false)));
+  REQUIRE(expected > 1.05 * 0.5 * (with(10.0 * up, false, true) - with(10.0 * down, false, true)));
+  const CalibrationFile every("mixed",
+                              one_parameter("group.*.cpu.per_tensor", "value: 10ms, scale: log, deviation: 0.2"));
+  CHECK_THAT(deviation_of(request, every), WithinRel(expected, 1e-3));
+  std::filesystem::remove(cluster);
+}
+
+TEST_CASE("the residual of a fit counts for the exposed communication alone", "[engine][calibration]") {
+  // Compute comes from the profile, not from the fit: 10 % of what is not compute.
+  const PredictRequest request{.model = "vgg16", .cluster = "two-nodes", .strategy = "bsp", .workers = 8};
+  const CalibrationFile calibration("two-nodes",
+                                    "residuals: {rms_pct: 10, median_pct: 0, worst_pct: 20}\nparameters: []\n");
+  const PredictedRow row = predict(request);
+  const double exposed = row.exposed_comm / row.step_time;
+  REQUIRE(exposed > 0.1);
+  REQUIRE(exposed < 0.9);
+  CHECK_THAT(deviation_of(request, calibration), WithinRel(0.1 * exposed, 1e-3));
 }

@@ -1,5 +1,7 @@
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -98,6 +100,32 @@ TEST_CASE("every column of the program is on the columns page, in its order", "[
   CHECK(documented.at("calibrate") == calibration_header());
   CHECK(documented.at("validate, cases") == CsvTable::parse(comparison_header() + "\n", "cases").header());
   CHECK(documented.at("validate, summary") == CsvTable::parse(summary_header() + "\n", "summary").header());
+}
+
+// The lines that setup.sh prints, from the CSV of the command that stands above them in the README.
+TEST_CASE("the README's table is what the program says", "[docs]") {
+  const ScratchFolder scratch;
+  const auto page = lines_of(kRoot + "/README.md");
+  const std::string label = "From the CSV of: build/release/cli/";
+  const auto command =
+      std::find_if(page.begin(), page.end(), [&](const auto& line) { return line.starts_with(label); });
+  REQUIRE(command != page.end());
+  const std::string program = fs::path(SIMSYNC_PROGRAM).parent_path().string() + "/";
+  REQUIRE(std::system((program + command->substr(label.size()) + " > sweep.csv").c_str()) == 0);
+  const CsvTable rows = CsvTable::load("sweep.csv");
+  auto line = command + 3;  // behind an empty one and the names of the columns
+  REQUIRE(rows.size() > 10);
+  for (std::size_t row = 0; row < rows.size(); ++row, ++line) {
+    const auto number = [&](const char* column) { return rows.number(row, column).value(); };
+    CHECK(*line == fmt::format("{:<34} {:7.0f} ms {:12.0f} {:9.0f} ms {:10.0f} %", rows.cell(row, "strategy"),
+                               1000 * number("step_time_s"), number("throughput_samples_per_s"),
+                               1000 * number("exposed_comm_s"), 100 * number("scaling_efficiency")));
+  }
+  CHECK(*line == "```");
+  // setup.sh asks the same question.
+  const std::size_t flags = label.size() + std::string("simsync ").size();
+  CHECK_THAT(read_file(kRoot + "/setup.sh"),
+             ContainsSubstring(command->substr(flags, command->find(" --sort") - flags)));
 }
 
 // A block ```yaml whose first line is `# name.yaml` (or .yml) is that file; a block ```sh holds commands.

@@ -257,6 +257,9 @@ TEST_CASE("a number of every group is uncertain in every group", "[engine][calib
   const CalibrationFile every("mixed",
                               one_parameter("group.*.cpu.per_tensor", "value: 10ms, scale: log, deviation: 0.2"));
   CHECK_THAT(deviation_of(request, every), WithinRel(expected, 1e-3));
+  PredictRequest fitted = request;
+  fitted.calibration = every.path();
+  CHECK_THAT(std::log(predict(fitted).step_time.value()), WithinRel(with(10.0, true, true), 1e-9));
   std::filesystem::remove(cluster);
 }
 

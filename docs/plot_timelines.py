@@ -1,11 +1,17 @@
 #!/usr/bin/env python3
-"""Draws the last step of two timelines side by side: what runs when on each node.
+"""Draws a predicted and a measured step side by side: what runs when on each node.
 
-    simsync predict ... --set fidelity=fluid --timeline predicted.json     # folded shows one node of all alike
-    simsync measure ... --timeline measured.json
     python3 docs/plot_timelines.py predicted.json measured.json timelines.svg [node0 node1 ...]
 
-Times count from the end of the step before. Needs python3-matplotlib.
+Of the prediction it is the last iteration, which is the steady one; `--set fidelity=fluid` shows every node, where folded shows one
+of all alike. Of the measurement it is the one before the last: in the last, `simsync measure` also checks every result. Times count
+from the end of the step before. Needs python3-matplotlib. docs/timelines-ddp.svg comes from
+
+    question="--model resnet50 --strategy ddp --workers 4 --set step_time=800ms --set variable_scale=0.3"
+    simsync predict $question --cluster validate/clusters/testbed-4x1gbps.yaml \\
+      --calibration validate/calibrations/testbed-4x1gbps.yaml --set fidelity=fluid --timeline predicted.json
+    simsync measure $question --testbed 4 --rate 1Gbps --csv measured.csv --timeline measured.json
+    python3 docs/plot_timelines.py predicted.json measured.json docs/timelines-ddp.svg node0 node1
 """
 import json
 import re
@@ -47,8 +53,8 @@ def row_of(thread):
     return "cpu" if re.fullmatch(r"cpu\d*", name) else None
 
 
-def last_step(path):
-    """(length in ms, [(node, row, kind, begin ms, length ms)]) of the last iteration of a trace."""
+def step_of(path, from_end):
+    """(length in ms, [(node, row, kind, begin ms, length ms)]) of an iteration of a trace; 1 from the end is the last."""
     events = json.loads(Path(path).read_text(encoding="utf-8"))["traceEvents"]
     process, thread = {}, {}
     for e in events:
@@ -57,7 +63,8 @@ def last_step(path):
         if e["ph"] == "M" and e["name"] == "thread_name":
             thread[e["pid"], e["tid"]] = e["args"]["name"]
     boxes = [e for e in events if e["ph"] == "X"]
-    step = max((e for e in boxes if thread[e["pid"], e["tid"]] == "iterations"), key=lambda e: e["ts"])
+    iterations = sorted((e for e in boxes if thread[e["pid"], e["tid"]] == "iterations"), key=lambda e: e["ts"])
+    step = iterations[-from_end]
     begin, end = step["ts"], step["ts"] + step["dur"]
     found = []
     for e in boxes:
@@ -101,7 +108,7 @@ def draw(axes, title, step, boxes, nodes):
 def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
-    predicted, measured = last_step(sys.argv[1]), last_step(sys.argv[2])
+    predicted, measured = step_of(sys.argv[1], 1), step_of(sys.argv[2], 2)
     nodes = sys.argv[4:] or sorted({b[0] for b in predicted[1]})[:2]
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "simsync", "font.size": 10, "font.family": "sans-serif"})
     figure, pair = plt.subplots(1, 2, figsize=(12, 1.2 + 0.45 * len(nodes) * len(ROWS)), sharey=True)

@@ -17,9 +17,10 @@ void ProgressBar::advance(std::size_t steps) {
   set(done_ + steps, total_);
 }
 
-void ProgressBar::set(std::size_t done, std::size_t total) {
+void ProgressBar::set(std::size_t done, std::size_t total, const std::string& detail) {
   done_ = done;
   total_ = total;
+  detail_ = detail;
   constexpr auto kRedrawAfter = std::chrono::milliseconds(100);
   const auto now = std::chrono::steady_clock::now();
   if (now - drawn_ < kRedrawAfter && done_ < total_) return;
@@ -32,10 +33,11 @@ void ProgressBar::draw() {
   constexpr std::size_t kWidth = 30;
   const std::size_t filled = kWidth * done_ / total_;
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin_;
-  const double left =
-      done_ > 0 ? elapsed.count() * static_cast<double>(total_ - done_) / static_cast<double>(done_) : 0.0;
-  std::cerr << fmt::format("\r[{:#<{}}{: <{}}] {}/{}  {:.0f} s left \x1b[K", "", filled, "", kWidth - filled, done_,
-                           total_, left)
+  const double rate = static_cast<double>(done_) / elapsed.count();
+  const std::string left =
+      done_ > 0 ? fmt::format("{:.0f}", static_cast<double>(total_ - done_) / rate) : std::string{"?"};
+  std::cerr << fmt::format("\r[{:#<{}}{: <{}}] {}/{}  {} s left  {}\x1b[K", "", filled, "", kWidth - filled, done_,
+                           total_, left, detail_)
             << std::flush;
 }
 

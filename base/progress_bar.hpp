@@ -16,7 +16,8 @@ public:
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   void advance(std::size_t steps = 1);
-  void set(std::size_t done, std::size_t total);
+  /// `detail` stands behind the bar from now on.
+  void set(std::size_t done, std::size_t total, const std::string& detail = {});
   /// Calls `print`, whose lines appear above the bar.
   void above(const std::function<void()>& print);
   /// A line of its own on standard error, above the bar.
@@ -28,6 +29,7 @@ private:
   bool terminal_;
   std::size_t done_ = 0;
   std::size_t total_;
+  std::string detail_;
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point drawn_;
 };

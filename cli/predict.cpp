@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
+#include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
@@ -49,6 +51,19 @@ void print_explanation(std::ostream& out, const Problem& problem, const Predicti
   what_if(problem, prediction, [&](const WhatIf& answer) { out << to_text(answer, prediction.step) << std::flush; });
 }
 
+/// With a bar for those that take long. At least two iterations are needed, more where the second took another time.
+Prediction replay_with_bar(const Problem& problem) {
+  ProgressBar bar(0);
+  ReplayOptions options = problem.options;
+  options.progress = [&](const ReplayProgress& now) {
+    const int expected = std::min(options.max_iterations, std::max(2, now.iterations + 1));
+    const auto total = std::max(now.completed, expected * now.ops);
+    bar.set(static_cast<std::size_t>(now.completed), static_cast<std::size_t>(total),
+            fmt::format("iteration {}, {} flows", now.iterations + 1, now.flows));
+  };
+  return replay(problem.plan, problem.cluster, options);
+}
+
 void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
@@ -63,7 +78,7 @@ void run_predict(const PredictOptions& options) {
                                calibration.cluster, problem.cluster.name);
   }
   problem.options.record = options.explain || !options.timeline.empty();
-  const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
+  const Prediction prediction = replay_with_bar(problem);
   const PredictedRow row = row_of(request, problem, prediction);
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
   if (!prediction.steady && prediction.steps.size() > 1)

@@ -88,6 +88,7 @@ void Replay::complete(const Instance& instance) {
         tell(waiting, span);
     }
   }
+  ++completed_;
   if (--iteration(instance.iteration).left == 0) finish_iteration(instance.iteration);
 }
 
@@ -147,7 +148,18 @@ FlowNetwork::Token Replay::token(Pending pending) {
   return slot;
 }
 
+/// Calls back once in so many events that it costs nothing.
+void Replay::report() {
+  constexpr std::int64_t kEvery = 256;
+  if (options_.progress == nullptr || ++events_ % kEvery != 0) return;
+  options_.progress({.ops = static_cast<std::int64_t>(cells_.instances()),
+                     .completed = completed_,
+                     .iterations = static_cast<int>(iteration_end_.size()),
+                     .flows = network_.flows_started()});
+}
+
 void Replay::handle(FlowNetwork::Token token) {
+  report();
   // What has started is left to end, so that the network is empty for the next problem.
   given_up_ = given_up_ || (options_.most_work > 0 && network_.work() > options_.most_work);
   if (given_up_) return;

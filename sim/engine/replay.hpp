@@ -43,6 +43,7 @@ private:
   [[nodiscard]] bool repeats(int k) const;
   void drain();
   void handle(FlowNetwork::Token token);
+  void report();
   FlowNetwork::Token token(Pending pending);
   [[nodiscard]] Prediction result();
   void record_into(Prediction& out);
@@ -90,6 +91,8 @@ private:
 
   std::vector<std::unique_ptr<Iteration>> iterations_;
   std::vector<Seconds> iteration_end_;
+  std::int64_t events_ = 0;
+  std::int64_t completed_ = 0;  ///< instances of ops
   bool stopped_ = false;
   bool steady_ = false;
   bool given_up_ = false;                                ///< more work than ReplayOptions::most_work

@@ -1,6 +1,7 @@
 // How a plan is to be simulated, as `--set` chooses it.
 #pragma once
 #include <cstdint>
+#include <functional>
 
 namespace simsync {
 
@@ -13,12 +14,21 @@ enum class Fidelity {
 };
 const char* name_of(Fidelity fidelity);
 
+/// How far a replay is.
+struct ReplayProgress {
+  std::int64_t ops = 0;        ///< instances of ops of one iteration
+  std::int64_t completed = 0;  ///< of all iterations so far
+  int iterations = 0;          ///< that have ended
+  std::int64_t flows = 0;      ///< started so far
+};
+
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
   int max_iterations = 12;     ///< 1: the first iteration, from a cold start, without a look at the next
   double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
   std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
   bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
+  std::function<void(const ReplayProgress&)> progress{};  ///< called now and then; a short replay ends before
 };
 
 }  // namespace simsync

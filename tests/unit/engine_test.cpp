@@ -249,6 +249,30 @@ TEST_CASE("a step that keeps changing is the mean of its later half", "[engine]"
   CHECK(cold.step == Seconds{3.0});
 }
 
+TEST_CASE("a replay tells how far it is, and is the same", "[engine]") {
+  // A ring of 16 with every message: 2 x 15 rounds of 16 messages are 480 flows an iteration, and two iterations agree.
+  // An iteration has 16 forward, 16 backward and 16 update ops and the all-reduce, at most.
+  const LabModel lab{{.bytes = 64, .forward = 4, .backward = 4}};
+  const Cluster cluster = lab_cluster(16, 1, kSlow);
+  const Strategy strategy = all_reduced(lab.model, 16);
+  std::vector<ReplayProgress> told;
+  const Prediction watched =
+      run(lab, cluster, strategy,
+          {.fidelity = Fidelity::Steps, .progress = [&](const ReplayProgress& now) { told.push_back(now); }});
+  CHECK(watched.steps == run(lab, cluster, strategy, {.fidelity = Fidelity::Steps}).steps);
+  REQUIRE(told.size() >= 2);
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    CHECK(told[i].ops == told.front().ops);
+    CHECK(told[i].completed <= 3 * told[i].ops);
+    CHECK(told[i].flows <= watched.flows);
+    if (i > 0) CHECK(told[i].flows > told[i - 1].flows);
+    if (i > 0) CHECK(told[i].completed >= told[i - 1].completed);
+  }
+  CHECK(told.front().iterations == 0);
+  CHECK(told.back().iterations == 1);
+  CHECK(told.back().completed >= told.back().ops);
+}
+
 TEST_CASE("one stream's cap holds a collective back unless it opens several channels", "[engine][collective]") {
   // 2 nodes, 16 B, 1 B/s, one stream 0.25 B/s: 64 s; two channels 32 s; four fill the link: 16 s, and so do eight.
   Cluster cluster = lab_cluster(2, 1, kSlow);

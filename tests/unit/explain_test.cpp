@@ -87,6 +87,8 @@ TEST_CASE("two ranks and one layer: the step is explained to the millisecond", "
   REQUIRE_THAT(text, ContainsSubstring("Critical path of iteration"));
   REQUIRE_THAT(text, ContainsSubstring("all-reduce a/weight: link nic-out"));
   REQUIRE_THAT(to_text(WhatIf{"compute", Seconds{0.114}}, e.step), ContainsSubstring("114.000 ms   23.5 % less"));
+  REQUIRE_THAT(to_text(WhatIf{"compute", 1.1 * e.step}, e.step),
+               ContainsSubstring("163.900 ms   10.0 % more (queues serve in another order)"));
 }
 
 TEST_CASE("what a message costs besides its bytes does not grow with a protocol's share of the rate",

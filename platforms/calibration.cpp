@@ -22,8 +22,8 @@ std::vector<std::pair<std::string, std::string>> Calibration::settings() const {
 
 bool operator==(const Calibration& a, const Calibration& b) {
   return a.cluster == b.cluster && a.date == b.date && a.sources == b.sources && a.rows == b.rows &&
-         a.residuals == b.residuals && a.assumed == b.assumed && a.parameters == b.parameters &&
-         a.correlation == b.correlation;
+         a.residuals == b.residuals && a.repeat_pct == b.repeat_pct && a.assumed == b.assumed &&
+         a.parameters == b.parameters && a.correlation == b.correlation;
 }
 
 bool is_for(const Calibration& calibration, const Cluster& cluster) {

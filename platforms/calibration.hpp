@@ -36,6 +36,7 @@ struct Calibration {
   std::vector<std::string> sources;
   std::size_t rows = 0;  ///< measurements that it was fitted to
   Residuals residuals;
+  double repeat_pct = 0.0;  ///< how far one run of the same is from another: one standard deviation; 0: not known
   std::vector<std::pair<std::string, std::string>> assumed;  ///< set_parameter's keys and values that were not fitted
   std::vector<CalibratedParameter> parameters;
   std::vector<std::vector<double>> correlation;  ///< symmetric, in the order of `parameters`; 1 on the diagonal

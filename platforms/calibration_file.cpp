@@ -123,6 +123,7 @@ void read(const yaml::Node& root, Calibration& out) {
     out.residuals.median_pct = m.require("median_pct").number(yaml::kNonNegative);
     out.residuals.worst_pct = m.require("worst_pct").number(yaml::kNonNegative);
   });
+  if (const auto node = top.optional("repeat_pct")) out.repeat_pct = node.number(yaml::kNonNegative);
   top.maybe("assumed", [&](const yaml::Node& node) {
     for (const auto& [key, value] : node.entries()) out.assumed.emplace_back(key, value.text());
   });
@@ -159,6 +160,7 @@ std::string to_yaml(const Calibration& c) {
   out +=
       fmt::format("residuals: {{rms_pct: {}, median_pct: {}, worst_pct: {}}}\n", format_shortest(c.residuals.rms_pct),
                   format_shortest(c.residuals.median_pct), format_shortest(c.residuals.worst_pct));
+  if (c.repeat_pct > 0.0) out += fmt::format("repeat_pct: {}\n", format_shortest(c.repeat_pct));
   if (!c.assumed.empty()) out += "assumed:\n";
   for (const auto& [key, value] : c.assumed) out += fmt::format("  {}: {}\n", key, value);
   out += c.parameters.empty() ? "parameters: []\n" : "parameters:\n";

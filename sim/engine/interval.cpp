@@ -93,8 +93,10 @@ StepInterval step_interval(const PredictRequest& request, const Problem& problem
   const Calibration calibration = load_calibration(request.calibration);
   const double compute = std::min(1.0, prediction.compute / prediction.step);
   const double model_form = (1.0 - compute) * calibration.residuals.rms_pct / 100.0;
+  const double repeat = calibration.repeat_pct / 100.0;
   const double variance = variance_of_parameters(request, calibration, std::log(prediction.step.value())) +
-                          model_form * model_form + compute * compute * variance_of_profile(problem.profile);
+                          model_form * model_form + compute * compute * variance_of_profile(problem.profile) +
+                          repeat * repeat;
   const double reach = std::exp(kNormal90 * std::sqrt(variance));
   return {prediction.step / reach, reach * prediction.step};
 }

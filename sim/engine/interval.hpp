@@ -15,7 +15,8 @@ struct StepInterval {
 ///     parameter one standard deviation down and up (only up or down where the other is out of range); a parameter that
 ///     a setting of the request gives counts as known;
 ///   - the calibration's residual (root mean square) times the share of the step that is exposed communication;
-///   - the variance of the profile's measured steps times the share of the step that is compute.
+///   - the variance of the profile's measured steps times the share of the step that is compute;
+///   - how far one run on that cluster is from another, as the calibration's measurements repeated.
 /// Both ends equal the step without a calibration. Cost: two replays per parameter. @throws as predict() does.
 StepInterval step_interval(const PredictRequest& request, const Problem& problem, const Prediction& prediction);
 

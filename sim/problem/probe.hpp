@@ -30,6 +30,7 @@ struct Probe {
   int count = 1;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto;
   Seconds measured;
+  double repeat = 0.0;  ///< standard deviation of its repetitions as a share of `measured`; 0: not known
   std::string where;  ///< file:line, for messages
 
   [[nodiscard]] bool collective() const { return kind <= ProbeKind::ReduceScatter; }

@@ -134,6 +134,12 @@ TEST_CASE("our own table of probes", "[calibrate]") {
   CHECK(probes[1].kind == ProbeKind::Push);
   CHECK(probes[1].count == 5);
   CHECK(probes[1].measured.value() == 0.001);
+  CHECK(probes[1].repeat == 0.0);
+  const auto repeated = read_table(CsvTable::parse("kind,ranks,bytes,count,algorithm,time_s,time_p10_s,time_p90_s\n"
+                                                   "push,3,2000,5,,0.01,0.009,0.0115631\n",
+                                                   "p.csv"),
+                                   {});
+  CHECK_THAT(repeated.at(0).repeat, WithinRel(0.1, 1e-6));  // 2.5631 ms are 2.5631 standard deviations
   const auto wrong = [](const std::string& row) {
     return error_of(
         [&] { (void)read_table(CsvTable::parse("kind,ranks,bytes,count,algorithm,time_s\n" + row, "p.csv"), {}); });
@@ -191,6 +197,7 @@ TEST_CASE("a fit finds the numbers that made the measurements", "[calibrate]") {
   const auto result = calibrate(nominal, measured_on(truth, server_probes(), 0.01), {.date = "2026-01-31"});
   CHECK(result.calibration.rows == 36);
   CHECK(result.calibration.residuals.rms_pct < 1.5);
+  CHECK(result.calibration.repeat_pct == 0.0);
   CHECK_THAT(value_of(result.calibration, "link.nic.efficiency"), WithinRel(0.9, 0.02));
   CHECK_THAT(value_of(result.calibration, "link.nic.latency"), WithinRel(50e-6, 0.2));
   CHECK_THAT(value_of(result.calibration, "group.gpu.cpu.per_tensor"), WithinRel(200e-6, 0.05));
@@ -247,6 +254,21 @@ TEST_CASE("costs of a message below those that the cluster states", "[calibrate]
                    std::pair<std::string, std::string>("link.ethernet.half_size", "0")) == 1);
   CHECK(value_of(result.calibration, "link.ethernet.latency") < 25e-6);
   CHECK(result.calibration.residuals.median_pct < 5.0);
+}
+
+TEST_CASE("how measurements repeat, weighted by their time", "[calibrate]") {
+  auto probes = measured_on(host_cluster(), server_probes());
+  for (Probe& one : probes) one.repeat = one.count == 8 ? 0.02 : 0.08;
+  double sum = 0.0;
+  double time = 0.0;
+  for (const Probe& one : probes) {
+    sum += one.repeat * one.measured.value();
+    time += one.measured.value();
+  }
+  probes.push_back(probes.back());
+  probes.back().repeat = 0.0;  // not known: it says nothing
+  const auto result = calibrate(host_cluster(), probes, {.date = "2026-01-31"});
+  CHECK_THAT(result.calibration.repeat_pct, WithinRel(100.0 * sum / time, 1e-9));
 }
 
 TEST_CASE("what the measurements cannot tell is refused by name", "[calibrate]") {

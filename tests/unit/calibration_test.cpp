@@ -30,6 +30,7 @@ correlation:
   - [1]
   - [0.5, 1]
   - [-0.25, 0, 1]
+repeat_pct: 1.25
 )";
 
 std::string edited(const std::string& from, const std::string& to) {
@@ -100,6 +101,7 @@ TEST_CASE("a calibration survives a round trip", "[platforms][calibration]") {
   CHECK(calibration.cluster == "dgx-a100");
   CHECK(calibration.rows == 30);
   CHECK(calibration.residuals.worst_pct == 9.0);
+  CHECK(calibration.repeat_pct == 1.25);
   REQUIRE(calibration.parameters.size() == 3);
   CHECK(calibration.parameters[0].value == 33e-6);
   CHECK_THAT(calibration.covariance(0, 1), WithinRel(0.5 * 0.05 * 0.02, 1e-12));

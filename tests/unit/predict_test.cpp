@@ -229,6 +229,12 @@ TEST_CASE("a number that is known for certain widens nothing", "[engine][calibra
   CHECK(deviation_of(request, CalibrationFile("dgx-1", exact)) == 0.0);
 }
 
+TEST_CASE("runs of the same that are 2 % apart widen every step by that", "[engine][calibration]") {
+  const PredictRequest request{.model = "vgg16", .cluster = "dgx-1", .strategy = "ddp", .workers = 16};
+  const std::string exact = one_parameter("link.infiniband.efficiency", "value: 0.5, scale: log, deviation: 0");
+  CHECK_THAT(deviation_of(request, CalibrationFile("dgx-1", exact + "repeat_pct: 2\n")), WithinRel(0.02, 1e-6));
+}
+
 TEST_CASE("where a range ends, the other side tells how much a number matters", "[engine][calibration]") {
   // 0.95 + 0.1 is no efficiency: log T(0.85) - log T(0.95) is one standard deviation.
   const std::string key = "link.infiniband.efficiency";

@@ -33,6 +33,18 @@ double loss_of(const std::vector<double>& residuals) {
   return sum;
 }
 
+/// A step is many messages one after another, so each measurement counts by its time.
+double repeat_pct_of(const std::vector<Probe>& probes) {
+  double sum = 0.0;
+  double weight = 0.0;
+  for (const Probe& probe : probes) {
+    if (probe.repeat <= 0.0) continue;
+    sum += probe.repeat * probe.measured.value();
+    weight += probe.measured.value();
+  }
+  return weight > 0.0 ? 100.0 * sum / weight : 0.0;
+}
+
 /// One description fitted to the probes.
 class ModelFit {
 public:
@@ -317,6 +329,7 @@ CalibrationResult ModelFit::result() {
   apply(calibrated, c);
   out.rows = predict_rows(calibrated, probes_);
   c.residuals = residuals_of(out.rows);
+  c.repeat_pct = repeat_pct_of(probes_);
   return out;
 }
 

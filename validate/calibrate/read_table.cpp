@@ -11,7 +11,8 @@
 namespace simsync {
 namespace {
 
-constexpr int kWindow = 64;  // messages that osu_bw keeps on their way
+constexpr double k10To90 = 2.5631;  // standard deviations from 10 % to 90 % of a normal distribution
+constexpr int kWindow = 64;         // messages that osu_bw keeps on their way
 
 class TableReader {
 public:
@@ -87,6 +88,9 @@ std::optional<Probe> TableReader::own(std::size_t row) const {
   probe.count = whole(row, "count", 1);
   if (!table_.cell(row, "algorithm").empty()) probe.algorithm = word(row, "algorithm", collective_algorithm_words());
   probe.measured = Seconds{number(row, "time_s", 1e-12)};
+  if (table_.has("time_p10_s") && table_.has("time_p90_s"))
+    probe.repeat = std::max(0.0, number(row, "time_p90_s", 0.0) - number(row, "time_p10_s", 0.0)) / k10To90 /
+                   probe.measured.value();
   return probe;
 }
 

@@ -56,7 +56,7 @@ private:
     const DeviceOfRank own = make_device();
     Executor executor(roles_,
                       {.self = options_.self,
-                       .iterations = options_.run.warm_up + options_.run.iterations,
+                       .iterations = options_.run.warm_up + options_.run.iterations + 1,
                        .slowdown = options_.slowdown,
                        .timeout_s = timeout},
                       inbox_, links_, buffers_, own.collectives.get(), own.device.get());

@@ -12,7 +12,7 @@ namespace simsync {
 /// What all processes of a run agree on.
 struct RunOptions {
   int iterations = 10;  ///< measured steps
-  int warm_up = 3;      ///< steps before them
+  int warm_up = 3;      ///< steps before them; one more behind them compares every value and is not timed
   Optimizer optimizer = Optimizer::Momentum;
   double timeout_s = 30.0;  ///< without progress, and while the processes look for each other
 };

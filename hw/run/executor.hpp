@@ -79,7 +79,7 @@ private:
   void ended(const Instance& instance, int iteration, double at);
   void count_off(int iteration);
   void note_start(const Instance& instance, int iteration, double at);
-  [[nodiscard]] bool noted(int iteration) const { return iteration + 2 >= options_.iterations; }
+  [[nodiscard]] bool noted(int iteration) const { return iteration + 3 >= options_.iterations; }
   void run_iterations();
   [[nodiscard]] std::string waiting_for() const;
   void work(WorkerThreads& threads, const Instance& instance, int iteration, std::function<void()> job);

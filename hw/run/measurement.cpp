@@ -98,6 +98,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
   std::map<std::pair<int, Instance>, MeasuredSpan> spans;
   for (const auto& record : records) {
     for (const auto& span : record.spans) {
+      if (static_cast<std::size_t>(span.iteration) + 1 == ends.size()) continue;
       auto& known = spans.try_emplace({span.iteration, span.instance}, span).first->second;
       // A collective starts with its first rank and ends with its last.
       if (span.start >= 0.0 && (known.start < 0.0 || span.start < known.start)) known.start = span.start;
@@ -106,7 +107,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
     out.checked += record.checked;
     if (record.elapsed > 0.0) out.processors += record.processor_time / record.elapsed;
   }
-  for (std::size_t k = static_cast<std::size_t>(std::max(1, warm_up)); k < ends.size(); ++k) {
+  for (std::size_t k = static_cast<std::size_t>(std::max(1, warm_up)); k + 1 < ends.size(); ++k) {
     out.steps.emplace_back(ends[k] - ends[k - 1]);
     out.active.emplace_back(ends[k] - std::max(ends[k - 1], starts[k]));
   }

@@ -24,7 +24,7 @@ struct Measurement {
   /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
   /// that start comes after the end of the step before.
   std::vector<Seconds> active;
-  std::vector<MeasuredSpan> spans;  ///< of the last two iterations, by start
+  std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
 
@@ -49,7 +49,8 @@ AgentRecord agent_record(const std::string& text);
 std::string to_text(const Measurement& measurement);
 Measurement measurement(const std::string& text);
 
-/// An iteration ends when it has ended everywhere; the first `warm_up` steps are left out.
+/// An iteration ends when it has ended everywhere; the first `warm_up` steps are left out, and the last one, in which
+/// everything is compared.
 Measurement merge(const std::vector<AgentRecord>& records, int warm_up);
 
 }  // namespace simsync

@@ -35,21 +35,24 @@ TEST_CASE("a probe of every kind runs for real, as the plan that is simulated") 
       CHECK(times.each.size() == 6);
       CHECK(quantile_of(times.each, 0.0) > Seconds{0.0});
       CHECK(probe_cells(run.probe, times).size() == probe_header().size());
-      // Reads and collectives are compared with what they should be: every one by every rank in every iteration.
+      // Reads and collectives are compared with what they should be: every one by every rank in every iteration, of
+      // which one more follows that is not timed.
       options.port = port++;
       options.run = {.iterations = 6, .warm_up = 2, .timeout_s = 10.0};
       const auto checked = launch(plan, options).checked;
-      if (run.probe.collective()) CHECK(checked == 8 * ranks);
-      if (kind == ProbeKind::Pull) CHECK(checked == 8 * ranks * 5);
+      if (run.probe.collective()) CHECK(checked == 9 * ranks);
+      if (kind == ProbeKind::Pull) CHECK(checked == 9 * ranks * 5);
     }
   }
 }
 
 TEST_CASE("what passes between two iterations is not part of a step's active time") {
   // Agent 0 works from 1 to 2 s and from 3 to 4 s, agent 1 from 1.5 to 2.5 s and from 3.5 to 4.5 s, then at once again
-  // until 5 s: the second iteration takes 2 s from end to end, of which it is active from 3 to 4.5 s.
-  const AgentRecord first{.iteration_start = {1.0, 3.0, 4.4}, .iteration_end = {2.0, 4.0, 4.9}, .spans = {}};
-  const AgentRecord second{.iteration_start = {1.5, 3.5, -1.0}, .iteration_end = {2.5, 4.5, 5.0}, .spans = {}};
+  // until 5 s: the second iteration takes 2 s from end to end, of which it is active from 3 to 4.5 s. The last one, to
+  // 9 s, is not timed.
+  const AgentRecord first{.iteration_start = {1.0, 3.0, 4.4, 5.0}, .iteration_end = {2.0, 4.0, 4.9, 9.0}, .spans = {}};
+  const AgentRecord second{
+      .iteration_start = {1.5, 3.5, -1.0, 5.0}, .iteration_end = {2.5, 4.5, 5.0, 9.0}, .spans = {}};
   const Measurement measured = merge({first, second}, 1);
   REQUIRE(measured.steps.size() == 2);
   CHECK(measured.steps[0] == Seconds{2.0});

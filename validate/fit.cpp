@@ -19,6 +19,9 @@ constexpr double kDerivativeStep = 2e-3;
 /// Step of the derivatives that decide whether a parameter is identified: wide, so that a kink does not hide it.
 constexpr double kSpreadStep = 0.02;
 
+/// So many parameters are searched by a grid.
+constexpr std::size_t kMostOfGrid = 3;
+
 class Problem {
 public:
   Problem(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options)
@@ -43,7 +46,8 @@ public:
   }
   [[nodiscard]] bool is_plain(std::size_t i, std::size_t count) const { return i + options_.plain_tail >= count; }
   std::vector<std::vector<double>> starts();
-  std::vector<double> improved(const std::vector<double>& start);
+  /// By at most so many steps.
+  std::vector<double> improved(const std::vector<double>& start, int steps);
   void describe(const std::vector<double>& shares, FitResult& out);
   [[nodiscard]] int evaluations() const { return evaluations_; }
 
@@ -56,7 +60,6 @@ private:
 
 /// Points of the unit cube: a grid for few parameters, a Halton sequence for more.
 std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
-  constexpr std::size_t kMostOfGrid = 3;
   constexpr std::size_t kPoints = 200;
   constexpr std::array<std::size_t, 16> kPrimes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
   const std::size_t side = parameters == 1 ? 9 : (parameters == 2 ? 5 : 4);
@@ -94,7 +97,7 @@ std::vector<std::vector<double>> Problem::starts() {
   return out;
 }
 
-std::vector<double> Problem::improved(const std::vector<double>& start) {
+std::vector<double> Problem::improved(const std::vector<double>& start, int steps) {
   const std::size_t residuals = at(start).size();
   const auto evaluate = [this](double const* const* x, double* out) {
     std::vector<double> shares;
@@ -121,7 +124,7 @@ std::vector<double> Problem::improved(const std::vector<double>& start) {
   ceres::Solver::Options solver;
   solver.logging_type = ceres::SILENT;
   solver.num_threads = 1;
-  solver.max_num_iterations = parameters_ <= 3 ? 25 : 40;
+  solver.max_num_iterations = steps;
   solver.linear_solver_type = ceres::DENSE_QR;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &problem, &summary);
@@ -166,6 +169,23 @@ void Problem::describe(const std::vector<double>& shares, FitResult& out) {
   }
 }
 
+/// The points with the least loss, each after some steps: going on from all of them would take several times as long.
+std::vector<std::vector<double>> most_promising(Problem& plain, Problem& robust,
+                                                std::vector<std::vector<double>> points) {
+  constexpr int kFirstSteps = 8;
+  constexpr std::size_t kKept = 3;
+  if (points.size() <= kKept) return points;
+  std::vector<std::pair<double, std::vector<double>>> found;
+  for (const auto& point : points)
+    // Kinks can mislead a derivative: the point itself may be better than what it led to.
+    for (const auto& shares : {robust.improved(point, kFirstSteps), point})
+      found.emplace_back(plain.loss(plain.at(shares)), shares);
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  points.clear();
+  for (std::size_t i = 0; i < kKept; ++i) points.push_back(std::move(found[i].second));
+  return points;
+}
+
 }  // namespace
 
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options) {
@@ -182,9 +202,9 @@ FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, 
   Problem problem(parameters, robust, options);
   FitResult out;
   double least = std::numeric_limits<double>::infinity();
-  for (const auto& start : plain.starts()) {
-    // Kinks can mislead a derivative: the start itself may be better than what it led to.
-    for (const auto& shares : {problem.improved(start), start}) {
+  const int steps = parameters <= kMostOfGrid ? 25 : 40;
+  for (const auto& start : most_promising(plain, problem, plain.starts())) {
+    for (const auto& shares : {problem.improved(start, steps), start}) {
       const double value = plain.loss(plain.at(shares));
       if (value >= least) continue;
       least = value;

@@ -33,8 +33,8 @@ struct FitResult {
 inline constexpr std::size_t kMostFitted = 16;
 
 /// Best of a coarse grid (1 to 3 parameters) or of the eight best of 200 points that fill the space evenly (more),
-/// improved by Ceres with numeric derivatives. Deterministic. Cost: some 30 to 200 evaluations of `residuals` for 1 to
-/// 3 parameters, some thousands for more.
+/// improved by Ceres with numeric derivatives, the three most promising to the end. Deterministic. Cost: some 30 to 200
+/// evaluations of `residuals` for 1 to 3 parameters, some thousands for more.
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options = {});
 
 }  // namespace simsync

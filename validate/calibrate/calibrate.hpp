@@ -19,6 +19,11 @@ struct Unknown {
   double high = 0.0;
   /// Wanted by the caller: refused when the rows do not depend on it. Else it is then left as the cluster has it.
   bool demanded = false;
+
+  /// The value at a share (0 to 1) of the range.
+  [[nodiscard]] double value_at(double share) const {
+    return Scale{.dimension = dimension, .logarithmic = true}.at(share, low, high);
+  }
 };
 
 /// One way to describe a cluster: what is set, and what is to be found.

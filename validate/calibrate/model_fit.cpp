@@ -1,0 +1,231 @@
+#include "validate/calibrate/model_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "platforms/reader.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// A parameter that the rows leave open by more than this (one standard deviation, as a factor) is not identified.
+const double kMostDeviation = std::log(2.0);
+/// Changes of a prediction that nobody can measure.
+constexpr double kNoEffect = 1e-3;
+constexpr double kNamedShare = 0.3;
+constexpr std::string_view kProtocols = "collective.protocols.";
+constexpr std::string_view kStepInter = "per_step_inter";
+
+/// Sum of squares under Huber's cut: twice the robust loss.
+double loss_of(const std::vector<double>& residuals) {
+  constexpr double kCut = 0.1;
+  double sum = 0.0;
+  for (const double r : residuals) sum += std::abs(r) <= kCut ? r * r : kCut * (2.0 * std::abs(r) - kCut);
+  return sum;
+}
+
+/// A step is many messages one after another, so each measurement counts by its time.
+double repeat_pct_of(const std::vector<Probe>& probes) {
+  double sum = 0.0;
+  double weight = 0.0;
+  for (const Probe& probe : probes) {
+    if (probe.repeat <= 0.0) continue;
+    sum += probe.repeat * probe.measured.value();
+    weight += probe.measured.value();
+  }
+  return weight > 0.0 ? 100.0 * sum / weight : 0.0;
+}
+
+}  // namespace
+
+Cluster ModelFit::cluster_at(const std::vector<double>& shares) const {
+  auto settings = model_.assumed;
+  for (std::size_t p = 0; p < shares.size(); ++p) settings.emplace_back(model_.unknowns[p].key, text_at(p, shares[p]));
+  Cluster out = cluster_;
+  apply_settings(out, settings);
+  return out;
+}
+
+std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const {
+  const Cluster cluster = cluster_at(shares);
+  CollectiveEstimates estimates(cluster);
+  std::vector<double> out;
+  for (const Probe& probe : probes_) {
+    const bool closed = probe.collective() && !by_replay_;
+    const Seconds time = closed ? estimates.of(probe) : predicted_time(probe, cluster);
+    out.push_back(std::log(time / probe.measured));
+  }
+  prior_.add(model_.unknowns, shares, out);
+  return out;
+}
+
+/// Standard deviation of a row.
+double ModelFit::error() const {
+  const auto values = residuals(fit_.shares);
+  const auto freedom = static_cast<double>(values.size()) - static_cast<double>(model_.unknowns.size());
+  return std::max(kLeastError, std::sqrt(loss_of(values) / std::max(1.0, freedom)));
+}
+
+/// Takes out one parameter that nothing depends on. A protocol's rate without effect means that no probe takes that
+/// protocol: the description has one too many.
+ModelFit::Drop ModelFit::drop_without_effect() {
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
+    const Unknown& unknown = model_.unknowns[p];
+    if (unknown.demanded || deviation(p) <= kMostDeviation) continue;
+    const double effect = fit_.effect[p] / width(p);
+    const bool nothing = is_nothing(p);
+    if (effect > kNoEffect && !nothing) continue;
+    if (unknown.key.starts_with(kProtocols) && !nothing) return Drop::Description;
+    const bool cost = unknown.dimension == Dimension::Time || unknown.dimension == Dimension::Size;
+    notes_.push_back(cost ? fmt::format("'{}' cannot be told from 0 and is taken as 0", unknown.key)
+                          : fmt::format("nothing depends on '{}', which was left as it is", unknown.key));
+    if (cost) model_.assumed.emplace_back(unknown.key, "0");
+    const bool of_message = unknown.key.ends_with(kStepInter) || unknown.dimension == Dimension::Size;
+    model_.unknowns.erase(model_.unknowns.begin() + static_cast<std::ptrdiff_t>(p));
+    fit_.shares.erase(fit_.shares.begin() + static_cast<std::ptrdiff_t>(p));
+    if (of_message) find_stated();
+    return Drop::Parameter;
+  }
+  return Drop::Nothing;
+}
+
+/// Instead of a cost per message that came out as 0: the next of those that the cluster states.
+void ModelFit::find_stated() {
+  if (model_.stated.empty()) return;
+  notes_.push_back(fmt::format("'{}' is found in its place", model_.stated.front().key));
+  model_.unknowns.push_back(model_.stated.front());
+  model_.stated.erase(model_.stated.begin());
+  fit_.shares.push_back(0.5);
+}
+
+/// Without this cost (a time or size of nothing, a rate beyond what matters) the others, as they are, describe the rows
+/// about as well.
+bool ModelFit::is_nothing(std::size_t p) const {
+  const Dimension dimension = model_.unknowns[p].dimension;
+  if (dimension == Dimension::Number) return false;
+  const auto with = residuals(fit_.shares);
+  auto shares = fit_.shares;
+  shares[p] = dimension == Dimension::Rate ? 1.0 : 0.0;  // the end of its range
+  const auto without = residuals(shares);
+  constexpr double kWorse = 1.05;
+  return loss_of(without) <= kWorse * loss_of(with);
+}
+
+/// A protocol starts as what was found for all sizes together, with `steps` times its costs per round; one with flags
+/// reaches a smaller share of the rate.
+std::vector<double> ModelFit::start_from(const std::map<std::string, double>& before, double steps) const {
+  std::vector<double> shares;
+  for (const Unknown& unknown : model_.unknowns) {
+    auto found = before.find(unknown.key);
+    double factor = 1.0;
+    if (found == before.end() && unknown.key.starts_with(kProtocols)) {
+      const std::string field = unknown.key.substr(unknown.key.rfind('.') + 1);
+      found = before.find("collective." + field);
+      if (field != "efficiency") factor = steps;
+      if (field == "efficiency" && unknown.key.find(".simple.") == std::string::npos)
+        factor = unknown.key.find(".ll128.") == std::string::npos ? 0.3 : 0.6;
+    }
+    const Scale scale{.dimension = unknown.dimension, .logarithmic = true};
+    shares.push_back(found == before.end() ? 0.5 : scale.share_of(factor * found->second, unknown.low, unknown.high));
+  }
+  return shares;
+}
+
+void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
+  prior_ =
+      options_.prior ? PriorDistance(*options_.prior, options_.between_clusters, model_.unknowns) : PriorDistance();
+  if (probes_.size() + prior_.size() < model_.unknowns.size())
+    throw InputError(
+        fmt::format("{} parameters need at least as many measurements, got {}", model_.unknowns.size(), probes_.size()),
+        "name fewer with --fit, fix some with --set, or bring a prior");
+  fit_ = fit_shares(model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); },
+                    {.starts = std::move(starts), .search = search, .plain_tail = prior_.size()});
+}
+
+bool ModelFit::run(std::map<std::string, double>& before) {
+  for (;;) {
+    std::vector<std::vector<double>> starts;
+    if (!before.empty()) starts = {start_from(before, 1.0), start_from(before, 2.0)};
+    fit_from(std::move(starts), true);
+    const Drop drop = drop_without_effect();
+    if (drop == Drop::Nothing) break;
+    if (drop == Drop::Description || model_.unknowns.empty()) return false;
+  }
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
+    before[model_.unknowns[p].key] = model_.unknowns[p].value_at(fit_.shares[p]);
+  auto values = residuals(fit_.shares);
+  values.resize(probes_.size());
+  const auto n = static_cast<double>(probes_.size());
+  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values) / n)) +
+               static_cast<double>(model_.unknowns.size()) * std::log(n);
+  return true;
+}
+
+bool ModelFit::refine() {
+  by_replay_ = true;
+  for (;;) {
+    fit_from({fit_.shares}, false);
+    const Drop drop = drop_without_effect();
+    if (drop == Drop::Nothing) return true;
+    if (drop == Drop::Description || model_.unknowns.empty()) return false;
+  }
+}
+
+bool ModelFit::identified() const {
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
+    if (deviation(p) > kMostDeviation) return false;
+  return true;
+}
+
+void ModelFit::expect_identified() const {
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
+    if (deviation(p) <= kMostDeviation) continue;
+    std::vector<std::string> others;
+    for (std::size_t q = 0; q < model_.unknowns.size(); ++q) {
+      const double correlation =
+          fit_.covariance[p][q] / std::sqrt(std::max(1e-30, fit_.covariance[p][p] * fit_.covariance[q][q]));
+      if (q != p && std::abs(correlation) > 1.0 - kNamedShare) others.push_back("'" + model_.unknowns[q].key + "'");
+    }
+    const std::string why =
+        others.empty() ? "they hardly depend on it" : fmt::format("it trades off against {}", fmt::join(others, ", "));
+    throw InputError(fmt::format("the measurements cannot identify '{}': {}", model_.unknowns[p].key, why),
+                     "measure other sizes, rank counts or tensor counts, or fix a value with --set");
+  }
+}
+
+CalibrationResult ModelFit::result() {
+  CalibrationResult out;
+  out.model = model_.name;
+  out.notes = notes_;
+  Calibration& c = out.calibration;
+  c.cluster = cluster_.name;
+  c.date = options_.date;
+  c.sources = options_.sources;
+  c.rows = probes_.size();
+  c.assumed = model_.assumed;
+  const double scale = error();
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
+    CalibratedParameter parameter;
+    parameter.key = model_.unknowns[p].key;
+    parameter.scale = {.dimension = model_.unknowns[p].dimension, .logarithmic = true};
+    parameter.value = parse_scaled(text_at(p, fit_.shares[p]))->value;  // as the file will say
+    parameter.deviation = scale * width(p) * std::sqrt(std::max(0.0, fit_.covariance[p][p]));
+    c.parameters.push_back(std::move(parameter));
+    auto& row = c.correlation.emplace_back();
+    for (std::size_t q = 0; q < model_.unknowns.size(); ++q)
+      row.push_back(p == q
+                        ? 1.0
+                        : std::clamp(fit_.covariance[p][q] / std::sqrt(fit_.covariance[p][p] * fit_.covariance[q][q]),
+                                     -1.0, 1.0));
+  }
+  Cluster calibrated = cluster_;
+  apply(calibrated, c);
+  out.rows = predict_rows(calibrated, probes_);
+  c.residuals = residuals_of(out.rows);
+  c.repeat_pct = repeat_pct_of(probes_);
+  return out;
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,63 @@
+// One description of a cluster fitted to probes. Private to this folder.
+#pragma once
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "validate/calibrate/calibrate.hpp"
+#include "validate/calibrate/prior_distance.hpp"
+#include "validate/fit.hpp"
+
+namespace simsync::detail {
+
+/// One description fitted to the probes.
+class ModelFit {
+public:
+  ModelFit(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options,
+           CalibrationModel model)
+      : cluster_(cluster), probes_(probes), options_(options), model_(std::move(model)) {}
+
+  /// `before` are values that a simpler description found, by key; what this one finds is added. False when the probes
+  /// do not speak about the description: none takes a protocol of it, or nothing depends on any of its parameters.
+  [[nodiscard]] bool run(std::map<std::string, double>& before);
+  /// Goes on from what the closed forms led to, by replay. False as in `run`.
+  [[nodiscard]] bool refine();
+  /// Bayesian information criterion: the smaller, the better described for its number of parameters.
+  [[nodiscard]] double criterion() const { return criterion_; }
+  [[nodiscard]] const std::string& name() const { return model_.name; }
+  [[nodiscard]] CalibrationResult result();
+  [[nodiscard]] bool identified() const;
+  void expect_identified() const;
+
+private:
+  [[nodiscard]] std::string text_at(std::size_t p, double share) const {
+    const Unknown& unknown = model_.unknowns[p];
+    return Scale{.dimension = unknown.dimension, .logarithmic = true}.text(unknown.value_at(share));
+  }
+  [[nodiscard]] std::vector<double> start_from(const std::map<std::string, double>& before, double steps) const;
+  [[nodiscard]] double width(std::size_t p) const { return std::log(model_.unknowns[p].high / model_.unknowns[p].low); }
+  [[nodiscard]] Cluster cluster_at(const std::vector<double>& shares) const;
+  [[nodiscard]] std::vector<double> residuals(const std::vector<double>& shares) const;
+  void fit_from(std::vector<std::vector<double>> starts, bool search);
+  enum class Drop { Nothing, Parameter, Description };
+  Drop drop_without_effect();
+  void find_stated();
+  [[nodiscard]] bool is_nothing(std::size_t p) const;
+  [[nodiscard]] double error() const;
+  [[nodiscard]] double deviation(std::size_t p) const {
+    return error() * width(p) * std::sqrt(std::max(0.0, fit_.covariance[p][p]));
+  }
+
+  const Cluster& cluster_;
+  const std::vector<Probe>& probes_;
+  const CalibrateOptions& options_;
+  CalibrationModel model_;
+  std::vector<std::string> notes_;
+  FitResult fit_;
+  double criterion_ = 0.0;
+  bool by_replay_ = false;  ///< collectives are replayed, else taken in closed form
+  PriorDistance prior_;
+};
+
+}  // namespace simsync::detail

@@ -20,6 +20,7 @@ sources:
   - "nccl-tests on one node"
 rows: 30
 residuals: {rms_pct: 3.5, median_pct: 2, worst_pct: 9}
+repeat_pct: 1.25
 assumed:
   collective.protocols.ll128.overlap: true
 parameters:
@@ -30,7 +31,6 @@ correlation:
   - [1]
   - [0.5, 1]
   - [-0.25, 0, 1]
-repeat_pct: 1.25
 )";
 
 std::string edited(const std::string& from, const std::string& to) {
@@ -68,28 +68,28 @@ c.yaml:6:1: error: unknown key 'row'
   key:  row
   help: did you mean 'rows'?)"},
     {"value: 0.9,", "value: fast,",
-     R"(c.yaml:12:43: error: expected a number with its unit, such as 8Gbps, 20us, 64KiB or 0.95, got 'fast'
-   12 |   - {key: link.nvlink3.efficiency, value: fast, scale: linear, deviation: 0.02}
+     R"(c.yaml:13:43: error: expected a number with its unit, such as 8Gbps, 20us, 64KiB or 0.95, got 'fast'
+   13 |   - {key: link.nvlink3.efficiency, value: fast, scale: linear, deviation: 0.02}
       |                                           ^
   key:  parameters[1].value)"},
     {"deviation: 0.05", "deviation: -1",
-     R"(c.yaml:11:70: error: -1 is out of range: expected from 0 to 1e+15
-   11 |   - {key: collective.launch, value: 3.3e-05s, scale: log, deviation: -1}
+     R"(c.yaml:12:70: error: -1 is out of range: expected from 0 to 1e+15
+   12 |   - {key: collective.launch, value: 3.3e-05s, scale: log, deviation: -1}
       |                                                                      ^
   key:  parameters[0].deviation)"},
     {"link.nvlink3.efficiency", "collective.launch",
-     R"(c.yaml:12:5: error: a second value for 'collective.launch'
-   12 |   - {key: collective.launch, value: 0.9, scale: linear, deviation: 0.02}
+     R"(c.yaml:13:5: error: a second value for 'collective.launch'
+   13 |   - {key: collective.launch, value: 0.9, scale: linear, deviation: 0.02}
       |     ^
   key:  parameters[1])"},
     {"[0.5, 1]", "[0.5]",
-     R"(c.yaml:16:5: error: expected 2 numbers (parameter 2 with those up to itself), got 1
-   16 |   - [0.5]
+     R"(c.yaml:17:5: error: expected 2 numbers (parameter 2 with those up to itself), got 1
+   17 |   - [0.5]
       |     ^
   key:  correlation[1])"},
     {"[0.5, 1]\n  - [-0.25, 0, 1]", "[0.9, 1]\n  - [0.9, -0.9, 1]",
-     R"(c.yaml:15:3: error: no set of quantities has these correlations: a variance would be negative
-   15 |   - [1]
+     R"(c.yaml:16:3: error: no set of quantities has these correlations: a variance would be negative
+   16 |   - [1]
       |   ^
   key:  correlation)"},
 };

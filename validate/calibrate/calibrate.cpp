@@ -45,10 +45,10 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
   std::map<std::string, double> found;
   for (CalibrationModel& model : models) {
     if (options.progress) options.progress(model.name);
-    for (const auto& [key, value] : options.assumed) {
-      std::erase_if(model.unknowns, [&](const Unknown& unknown) { return unknown.key == key; });
-      std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == key; });
-      model.assumed.emplace_back(key, value);
+    for (const auto& known : options.assumed) {
+      std::erase_if(model.unknowns, [&](const Unknown& unknown) { return unknown.key == known.first; });
+      std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == known.first; });
+      model.assumed.push_back(known);
     }
     auto fit = std::make_unique<ModelFit>(grown, probes, options, std::move(model));
     if (fit->run(found)) fits.push_back(std::move(fit));

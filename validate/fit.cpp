@@ -171,10 +171,9 @@ void Problem::describe(const std::vector<double>& shares, FitResult& out) {
 
 /// The points with the least loss, each after some steps: going on from all of them would take several times as long.
 std::vector<std::vector<double>> most_promising(Problem& plain, Problem& robust,
-                                                std::vector<std::vector<double>> points) {
+                                                std::vector<std::vector<double>> points, std::size_t kept) {
   constexpr int kFirstSteps = 8;
-  constexpr std::size_t kKept = 3;
-  if (points.size() <= kKept) return points;
+  if (points.size() <= kept) return points;
   std::vector<std::pair<double, std::vector<double>>> found;
   for (const auto& point : points)
     // Kinks can mislead a derivative: the point itself may be better than what it led to.
@@ -182,7 +181,7 @@ std::vector<std::vector<double>> most_promising(Problem& plain, Problem& robust,
       found.emplace_back(plain.loss(plain.at(shares)), shares);
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   points.clear();
-  for (std::size_t i = 0; i < kKept; ++i) points.push_back(std::move(found[i].second));
+  for (std::size_t i = 0; i < kept; ++i) points.push_back(std::move(found[i].second));
   return points;
 }
 
@@ -203,7 +202,7 @@ FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, 
   FitResult out;
   double least = std::numeric_limits<double>::infinity();
   const int steps = parameters <= kMostOfGrid ? 25 : 40;
-  for (const auto& start : most_promising(plain, problem, plain.starts())) {
+  for (const auto& start : most_promising(plain, problem, plain.starts(), options.followed)) {
     for (const auto& shares : {problem.improved(start, steps), start}) {
       const double value = plain.loss(plain.at(shares));
       if (value >= least) continue;

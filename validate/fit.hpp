@@ -12,8 +12,9 @@ struct FitOptions {
   double robust_scale = 0.1;        ///< residuals beyond this count linearly (Huber)
   double measurement_error = 0.02;  ///< spread of a residual, for the question whether a parameter is identified
   std::vector<std::vector<double>> starts;  ///< points to improve besides those that the fit finds by itself
-  bool search = true;                       ///< false: nothing but `starts` is improved
-  std::size_t plain_tail = 0;               ///< so many residuals at the end (a prior's) are squared as they are
+  std::size_t followed = 16;   ///< starts that are improved to the end; of more than that, the most promising ones
+  bool search = true;          ///< false: nothing but `starts` is improved
+  std::size_t plain_tail = 0;  ///< so many residuals at the end (a prior's) are squared as they are
 };
 
 struct FitResult {
@@ -33,7 +34,7 @@ struct FitResult {
 inline constexpr std::size_t kMostFitted = 16;
 
 /// Best of a coarse grid (1 to 3 parameters) or of the eight best of 200 points that fill the space evenly (more),
-/// improved by Ceres with numeric derivatives, the three most promising to the end. Deterministic. Cost: some 30 to 200
+/// improved by Ceres with numeric derivatives. Deterministic. Cost: some 30 to 200
 /// evaluations of `residuals` for 1 to 3 parameters, some thousands for more.
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options = {});
 

@@ -140,8 +140,16 @@ void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
     throw InputError(
         fmt::format("{} parameters need at least as many measurements, got {}", model_.unknowns.size(), probes_.size()),
         "name fewer with --fit, fix some with --set, or bring a prior");
+  // Replays take some milliseconds each, closed forms microseconds.
+  constexpr std::size_t kAllStarts = 16;
+  constexpr std::size_t kFewStarts = 3;
+  const bool closed =
+      !by_replay_ && std::all_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.collective(); });
   fit_ = fit_shares(model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); },
-                    {.starts = std::move(starts), .search = search, .plain_tail = prior_.size()});
+                    {.starts = std::move(starts),
+                     .followed = closed ? kAllStarts : kFewStarts,
+                     .search = search,
+                     .plain_tail = prior_.size()});
 }
 
 bool ModelFit::run(std::map<std::string, double>& before) {

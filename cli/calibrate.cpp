@@ -7,6 +7,7 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/measure_probes.hpp"
 #include "cli/settings.hpp"
@@ -128,6 +129,12 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
   }
 }
 
+CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
+  ProgressBar bar(0);
+  options.progress = [&](std::size_t done, std::size_t total, const std::string& what) { bar.set(done, total, what); };
+  return calibrate(measured.cluster, measured.fitted, options);
+}
+
 void run_calibrate(const CalibrateFlags& flags) {
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
@@ -136,7 +143,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   options.date = flags.date.empty() ? today() : flags.date;
   const Measurements measured = flags.measure ? read_live(flags) : read_files(flags);
   options.sources = measured.sources;
-  const CalibrationResult result = calibrate(measured.cluster, measured.fitted, options);
+  const CalibrationResult result = fit(measured, options);
   if (!flags.out.empty()) write_file(flags.out, to_yaml(result.calibration));
   Cluster calibrated = measured.cluster;
   apply(calibrated, result.calibration);

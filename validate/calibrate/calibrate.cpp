@@ -43,8 +43,9 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
   const Cluster grown = grown_for(cluster, probes);
   std::vector<std::unique_ptr<ModelFit>> fits;
   std::map<std::string, double> found;
+  std::size_t done = 0;
   for (CalibrationModel& model : models) {
-    if (options.progress) options.progress(model.name);
+    if (options.progress) options.progress(done++, models.size() + 1, model.name);
     for (const auto& known : options.assumed) {
       std::erase_if(model.unknowns, [&](const Unknown& unknown) { return unknown.key == known.first; });
       std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == known.first; });
@@ -58,7 +59,7 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
   });
   ModelFit* best = nullptr;
   for (const auto& fit : fits) {
-    if (options.progress) options.progress(fit->name() + ", by replay");
+    if (options.progress) options.progress(models.size(), models.size() + 1, fit->name() + ", by replay");
     if (!fit->refine()) continue;
     if (best == nullptr || fit->identified()) best = fit.get();
     if (fit->identified()) break;

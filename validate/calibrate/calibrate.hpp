@@ -44,7 +44,8 @@ struct CalibrateOptions {
   double between_clusters = 0.5;
   std::string date;  ///< YYYY-MM-DD
   std::vector<std::string> sources;
-  std::function<void(const std::string& what)> progress;
+  /// Called before each of `total` fits.
+  std::function<void(std::size_t done, std::size_t total, const std::string& what)> progress;
 };
 
 struct CalibratedRow {

@@ -239,6 +239,21 @@ CalibrationResult half_of(const std::string& system, const std::string& preset) 
                    {.date = "2026-01-31"});
 }
 
+TEST_CASE("eight A100: sizes that were not fitted, as the README of the folder says", "[calibrate]") {
+  const auto table = CsvTable::load(data_folder("validate") + "/reference/collectives.csv");
+  const auto rows = [&](const std::string& half) {
+    return read_table(
+        table,
+        {.ranks = 0, .where = {{"system", {"vtrain-a100"}}, {"gpus_per_node", {"2", "4", "8"}}, {"half", {half}}}});
+  };
+  const Cluster nominal = load_cluster(resolve_name("dgx-a100", "platforms/presets", ".yaml", "cluster"));
+  Cluster calibrated = nominal;
+  apply(calibrated, calibrate(nominal, rows("a"), {.date = "2026-01-31"}).calibration);
+  const Residuals unseen = residuals_of(predict_rows(calibrated, rows("b")));
+  CHECK(unseen.median_pct < 3.0);
+  CHECK(unseen.worst_pct < 10.0);
+}
+
 TEST_CASE("a description with a protocol that no measurement takes is left out", "[calibrate]") {
   // Eight H100 of one node: from 8 B to 256 KiB all take 35 us. A third protocol costs nothing when nothing takes it.
   const auto result = half_of("together-h100", "dgx-h100");

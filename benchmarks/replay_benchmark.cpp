@@ -37,18 +37,11 @@ void BM_RingSteps(benchmark::State& state, const char* cluster) {
                                               {"strategy.algorithm", "ring"},
                                               {"iterations", "1"}})));
 }
-BENCHMARK_CAPTURE(BM_RingSteps, eight_gpus_per_node, "dgx-1")
-    ->ArgName("ranks")
-    ->RangeMultiplier(2)
-    ->Range(256, 1024)
-    ->Unit(benchmark::kMillisecond)
-    ->Iterations(1);
-BENCHMARK_CAPTURE(BM_RingSteps, one_gpu_per_node, "titanx-40gbe")
-    ->ArgName("ranks")
-    ->RangeMultiplier(2)
-    ->Range(256, 1024)
-    ->Unit(benchmark::kMillisecond)
-    ->Iterations(1);
+void ring_sizes(benchmark::internal::Benchmark* ring) {
+  ring->ArgName("ranks")->RangeMultiplier(2)->Range(256, 1024)->Unit(benchmark::kMillisecond)->Iterations(1);
+}
+BENCHMARK_CAPTURE(BM_RingSteps, eight_gpus_per_node, "dgx-1")->Apply(ring_sizes);
+BENCHMARK_CAPTURE(BM_RingSteps, one_gpu_per_node, "titanx-40gbe")->Apply(ring_sizes);
 
 void BM_Vgg16PartitionedPs(benchmark::State& state) {
   replay_again(state, prepare(bench::request("vgg16", "titanx-40gbe", "partitioned-ps", state.range(0))));

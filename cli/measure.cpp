@@ -26,6 +26,7 @@ namespace simsync {
 namespace {
 
 constexpr const char* kTestbed = "testbed";
+constexpr const char* kGloo = "gloo";
 constexpr const char* kNccl = "nccl";
 
 struct MeasureOptions {
@@ -42,15 +43,15 @@ struct MeasureOptions {
   std::string timeline;
   bool resume = false;
   std::string optimizer = "momentum";
-  std::string backend = "gloo";
+  std::string backend = kGloo;
   RunOptions run;
 };
 
 /// @throws PlanError when workers or servers are on hosts that were not built.
 void expect_hosts(const Plan& plan, const MeasureOptions& options) {
   const int built = options.hosts + options.server_hosts;
-  for (const auto& places : {plan.ranks, plan.servers})
-    for (const Place& place : places)
+  for (const auto* places : {&plan.ranks, &plan.servers})
+    for (const Place& place : *places)
       if (place.node >= built)
         throw PlanError(fmt::format("{} workers and {} servers need more than the {} hosts of the testbed",
                                     plan.rank_count(), plan.servers.size(), built));
@@ -191,7 +192,7 @@ void run_measure(MeasureOptions options) {
   options.run.optimizer = optimizer_of(options.optimizer);
   if (options.cluster.empty() == (options.hosts == 0))
     throw InputError("measure: expected one of --testbed and --cluster");
-  if (options.backend != "gloo" && options.backend != kNccl)
+  if (options.backend != kGloo && options.backend != kNccl)
     throw InputError("--backend " + options.backend + ": expected gloo or nccl");
   if (options.backend == kNccl && options.cluster.empty())
     throw InputError("--backend nccl needs the hosts of a real cluster: --cluster",

@@ -206,6 +206,7 @@ FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, 
   double least = std::numeric_limits<double>::infinity();
   const int steps = parameters <= kMostOfGrid ? 25 : 40;
   for (const auto& start : most_promising(plain, problem, plain.starts(), options.followed)) {
+    // Here too the start may be better than what it led to.
     for (const auto& shares : {problem.improved(start, steps), start}) {
       const double value = plain.loss(plain.at(shares));
       if (value >= least) continue;

@@ -57,25 +57,42 @@ std::string read_file(const std::string& path) {
   return std::move(*text);
 }
 
+namespace {
+
+[[noreturn]] void refuse_to_write(const std::string& path, const std::string& why) {
+  throw InputError(Diagnostic{.origin = {path, 0, 0},
+                              .message = "cannot be written: " + why,
+                              .key = {},
+                              .source_line = {},
+                              .note = {},
+                              .help = {}});
+}
+
+/// A pipe or a device, which is written to as it stands; a regular file is replaced in one move.
+bool is_special(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) refuse_to_write(path, "it is a folder");
+  return fs::exists(path, error) && !fs::is_regular_file(path, error);
+}
+
+std::string part_of(const std::string& path) {
+  return path + ".part";
+}
+
+}  // namespace
+
 void write_file(const std::string& path, const std::string& text) {
   write_file(path, [&](std::ostream& out) { out << text; });
 }
 
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
-  // Only a regular file is replaced in one move; a pipe or a device is written to as it stands.
+  const bool special = is_special(path);
+  const std::string target = special ? path : part_of(path);
   std::error_code error;
-  const bool special = fs::exists(path, error) && !fs::is_regular_file(path, error);
-  const std::string target = special ? path : path + ".part";
   const auto refuse = [&](const std::string& why) {
     if (!special) fs::remove(target, error);
-    throw InputError(Diagnostic{.origin = {path, 0, 0},
-                                .message = "cannot be written: " + why,
-                                .key = {},
-                                .source_line = {},
-                                .note = {},
-                                .help = {}});
+    refuse_to_write(path, why);
   };
-  if (fs::is_directory(path, error)) refuse("it is a folder");
   errno = 0;
   std::ofstream out(target, std::ios::binary | std::ios::trunc);
   write(out);
@@ -83,6 +100,14 @@ void write_file(const std::string& path, const std::function<void(std::ostream&)
   if (!out) refuse(reason());
   if (!special) fs::rename(target, path, error);
   if (!special && error) refuse(error.message());
+}
+
+void expect_writable(const std::string& path) {
+  if (is_special(path)) return;
+  errno = 0;
+  if (!std::ofstream(part_of(path), std::ios::binary | std::ios::trunc)) refuse_to_write(path, reason());
+  std::error_code ignored;
+  fs::remove(part_of(path), ignored);
 }
 
 std::string data_folder(const std::string& room) {

@@ -14,6 +14,8 @@ std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& text);
 /// The same for content that `write` puts into a stream, because it is too large to be held.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);
+/// Before long work whose result goes to `path`; leaves nothing behind. @throws InputError as write_file would.
+void expect_writable(const std::string& path);
 
 /// Folder `room` of the program's data (`models/zoo`, `platforms/presets`, ...): `SIMSYNC_DATA` when it is set,
 /// else the share folder of the installation that the running program belongs to, else the source tree that it was

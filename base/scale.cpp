@@ -19,18 +19,30 @@ double Scale::share_of(double value, double low, double high) const {
   return std::clamp(share, 0.0, 1.0);
 }
 
-std::string Scale::text(double value) const {
+namespace {
+
+std::string with_unit(const std::string& number, double value, Dimension dimension) {
   switch (dimension) {
     case Dimension::Time:
-      return format_number(value) + "s";
+      return number + "s";
     case Dimension::Rate:
-      return format_number(value) + "B/s";
+      return number + "B/s";
     case Dimension::Size:
       return fmt::format("{:.0f}B", std::round(value));
     case Dimension::Number:
       break;
   }
-  return format_number(value);
+  return number;
+}
+
+}  // namespace
+
+std::string Scale::text(double value) const {
+  return with_unit(format_number(value), value, dimension);
+}
+
+std::string Scale::exact_text(double value) const {
+  return with_unit(format_shortest(value), value, dimension);
 }
 
 std::optional<ScaledValue> parse_scaled(std::string_view text) {

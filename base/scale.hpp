@@ -17,8 +17,10 @@ struct Scale {
   [[nodiscard]] double at(double share, double low, double high) const;
   /// The inverse of `at`, limited to 0 to 1.
   [[nodiscard]] double share_of(double value, double low, double high) const;
-  /// The text that set_parameter reads as `value`.
+  /// The text that set_parameter reads as `value`, to nine digits.
   [[nodiscard]] std::string text(double value) const;
+  /// The same with as many digits as it takes to read back the same number.
+  [[nodiscard]] std::string exact_text(double value) const;
   friend bool operator==(const Scale&, const Scale&) = default;
 };
 

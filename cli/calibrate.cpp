@@ -135,7 +135,16 @@ CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
   return calibrate(measured.cluster, measured.fitted, options);
 }
 
+/// What can be told before anything is measured or fitted.
+void check(const CalibrateFlags& flags) {
+  if (!flags.date.empty() && !is_date(flags.date))
+    throw InputError("--date " + flags.date + ": expected a date such as 2026-01-31");
+  for (const auto* path : {&flags.out, &flags.csv, &flags.probes})
+    if (!path->empty() && *path != "-") expect_writable(*path);
+}
+
 void run_calibrate(const CalibrateFlags& flags) {
+  check(flags);
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
   for (const auto& text : flags.fit) options.unknowns.push_back(parse_unknown(text));

@@ -16,7 +16,7 @@ double CalibratedParameter::moved(double distance) const {
 
 std::vector<std::pair<std::string, std::string>> Calibration::settings() const {
   auto out = assumed;
-  for (const auto& parameter : parameters) out.emplace_back(parameter.key, parameter.scale.text(parameter.value));
+  for (const auto& parameter : parameters) out.emplace_back(parameter.key, parameter.scale.exact_text(parameter.value));
   return out;
 }
 

@@ -52,6 +52,8 @@ struct Calibration {
   friend bool operator==(const Calibration& a, const Calibration& b);
 };
 
+/// Whether `text` is a day of the calendar as YYYY-MM-DD.
+bool is_date(const std::string& text);
 /// Reads a calibration file (format: platforms/README.md). @throws InputError with every finding.
 Calibration load_calibration(const std::string& path);
 /// The same from text; `file` stands for it in messages.

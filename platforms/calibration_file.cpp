@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
+#include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "base/yaml.hpp"
 #include "platforms/calibration.hpp"
@@ -13,16 +15,6 @@ namespace simsync {
 namespace {
 
 constexpr std::size_t kMostParameters = 200;
-
-bool is_date(const std::string& text) {
-  constexpr std::string_view kForm = "dddd-dd-dd";
-  if (text.size() != kForm.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool digit = text[i] >= '0' && text[i] <= '9';
-    if (kForm[i] == 'd' ? !digit : text[i] != '-') return false;
-  }
-  return true;
-}
 
 std::string read_date(const yaml::Node& node) {
   if (!node) return {};
@@ -133,6 +125,20 @@ void read(const yaml::Node& root, Calibration& out) {
 
 }  // namespace
 
+bool is_date(const std::string& text) {
+  constexpr std::string_view kForm = "dddd-dd-dd";
+  if (text.size() != kForm.size()) return false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (kForm[i] == 'd' ? !digit : text[i] != '-') return false;
+  }
+  const auto number = [&](std::size_t at, std::size_t digits) { return std::stoi(text.substr(at, digits)); };
+  return std::chrono::year_month_day{std::chrono::year{number(0, 4)},
+                                     std::chrono::month{static_cast<unsigned>(number(5, 2))},
+                                     std::chrono::day{static_cast<unsigned>(number(8, 2))}}
+      .ok();
+}
+
 Calibration parse_calibration(const std::string& text, const std::string& file) {
   const auto document = yaml::Document::parse(text, file);
   Calibration out;
@@ -143,12 +149,7 @@ Calibration parse_calibration(const std::string& text, const std::string& file) 
 }
 
 Calibration load_calibration(const std::string& path) {
-  const auto document = yaml::Document::load(path);
-  Calibration out;
-  out.file = path;
-  read(document.root(), out);
-  document.finish();
-  return out;
+  return parse_calibration(read_file(path), path);
 }
 
 std::string to_yaml(const Calibration& c) {
@@ -162,11 +163,13 @@ std::string to_yaml(const Calibration& c) {
                   format_shortest(c.residuals.median_pct), format_shortest(c.residuals.worst_pct));
   if (c.repeat_pct > 0.0) out += fmt::format("repeat_pct: {}\n", format_shortest(c.repeat_pct));
   if (!c.assumed.empty()) out += "assumed:\n";
-  for (const auto& [key, value] : c.assumed) out += fmt::format("  {}: {}\n", key, value);
+  for (const auto& [key, value] : c.assumed)
+    out += fmt::format("  {}: {}\n", yaml_name(key), parse_scaled(value) ? value : yaml_name(value));
   out += c.parameters.empty() ? "parameters: []\n" : "parameters:\n";
   for (const auto& p : c.parameters)
-    out += fmt::format("  - {{key: {}, value: {}, scale: {}, deviation: {}}}\n", p.key, p.scale.text(p.value),
-                       p.scale.logarithmic ? "log" : "linear", format_shortest(p.deviation));
+    out +=
+        fmt::format("  - {{key: {}, value: {}, scale: {}, deviation: {}}}\n", yaml_name(p.key),
+                    p.scale.exact_text(p.value), p.scale.logarithmic ? "log" : "linear", format_shortest(p.deviation));
   if (!c.parameters.empty()) out += "correlation:\n";
   for (std::size_t i = 0; i < c.parameters.size(); ++i) {
     std::vector<std::string> cells;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "base/yaml.hpp"
 #include "platforms/field_text.hpp"
@@ -135,7 +136,11 @@ void add_sources(Cluster& cluster, const std::vector<Machine>& machines, const s
 }  // namespace
 
 Cluster import_autodist_resource_spec(const std::string& path, const std::string& device) {
-  const auto document = yaml::Document::load(path);
+  return parse_autodist_resource_spec(read_file(path), path, device);
+}
+
+Cluster parse_autodist_resource_spec(const std::string& text, const std::string& file, const std::string& device) {
+  const auto document = yaml::Document::parse(text, file);
   std::vector<Machine> machines;
   {
     auto top = document.root().mapping();
@@ -155,9 +160,9 @@ Cluster import_autodist_resource_spec(const std::string& path, const std::string
     throw InputError(fmt::format("unknown device '{}'", device), help);
   }
   Cluster cluster;
-  cluster.name = name_from(path);
+  cluster.name = name_from(file);
   cluster.description = fmt::format("{} nodes imported from AutoDist", machines.size());
-  cluster.file = path;
+  cluster.file = file;
   cluster.devices.insert(*found);
   LinkClass pcie;
   pcie.name = "pcie";
@@ -166,7 +171,7 @@ Cluster import_autodist_resource_spec(const std::string& path, const std::string
   pcie.latency = Seconds{1e-6};
   cluster.links.emplace(pcie.name, pcie);
   for (const auto& machine : machines) add_machine(cluster, machine, device);
-  add_sources(cluster, machines, path);
+  add_sources(cluster, machines, file);
   return cluster;
 }
 

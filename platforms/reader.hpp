@@ -41,6 +41,8 @@ inline constexpr const char* kAutodistFormat = "autodist-resource-spec";
 /// name one. What had to be assumed, such as 1 Gbit/s where no bandwidth is given, is told in `sources`.
 /// @throws InputError with every finding, or naming the closest known device.
 Cluster import_autodist_resource_spec(const std::string& path, const std::string& device);
+/// The same from text; `file` stands for it in messages, and its name becomes the cluster's.
+Cluster parse_autodist_resource_spec(const std::string& text, const std::string& file, const std::string& device);
 /// The cluster as a file that load_cluster reads back to an equal value.
 std::string to_yaml(const Cluster& cluster);
 /// Devices that any cluster file may name without describing them (platforms/devices.yaml).

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 namespace simsync {
 
 std::string yaml_quoted(const std::string& text) {
@@ -21,9 +24,13 @@ std::string yaml_quoted(const std::string& text) {
 }
 
 std::string yaml_name(const std::string& name) {
-  const bool letter = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z');
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto is_plain = [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || std::string_view("_.*/+-").find(c) != std::string_view::npos;
+  };
   const bool special = name == "null" || name == "Null" || name == "NULL";
-  return letter && !special ? name : yaml_quoted(name);
+  const bool plain = is_letter(name[0]) && std::all_of(name.begin(), name.end(), is_plain);
+  return plain && !special ? name : yaml_quoted(name);
 }
 
 }  // namespace simsync

@@ -14,6 +14,9 @@ int fuzz_strategy(const std::uint8_t* data, std::size_t size);
 int fuzz_study(const std::uint8_t* data, std::size_t size);
 int fuzz_csv(const std::uint8_t* data, std::size_t size);
 int fuzz_compile(const std::uint8_t* data, std::size_t size);
+int fuzz_calibration(const std::uint8_t* data, std::size_t size);
+int fuzz_probes(const std::uint8_t* data, std::size_t size);
+int fuzz_resources(const std::uint8_t* data, std::size_t size);
 }
 
 namespace {
@@ -37,7 +40,8 @@ std::vector<std::string> inputs_of(const std::string& target) {
   if (target == "cluster") folders.push_back(root + "/../platforms/presets");
   if (target == "strategy") folders.push_back(root + "/../strategies/presets");
   if (target == "study") folders.push_back(root + "/../validate/studies");
-  if (target == "csv") folders.push_back(root + "/../validate/reference");
+  if (target == "calibration") folders.push_back(root + "/../validate/calibrations");
+  if (target == "csv" || target == "probes") folders.push_back(root + "/../validate/reference");
   std::vector<std::string> paths;
   for (const auto& folder : folders) {
     const auto more = files_below(folder);
@@ -49,9 +53,15 @@ std::vector<std::string> inputs_of(const std::string& target) {
 }  // namespace
 
 TEST_CASE("seeds and crashers are read without a crash", "[fuzz]") {
-  const std::vector<std::pair<std::string, Target>> targets{{"model", fuzz_model},       {"cluster", fuzz_cluster},
-                                                            {"strategy", fuzz_strategy}, {"study", fuzz_study},
-                                                            {"csv", fuzz_csv},           {"compile", fuzz_compile}};
+  const std::vector<std::pair<std::string, Target>> targets{{"model", fuzz_model},
+                                                            {"cluster", fuzz_cluster},
+                                                            {"strategy", fuzz_strategy},
+                                                            {"study", fuzz_study},
+                                                            {"csv", fuzz_csv},
+                                                            {"compile", fuzz_compile},
+                                                            {"calibration", fuzz_calibration},
+                                                            {"probes", fuzz_probes},
+                                                            {"resources", fuzz_resources}};
   for (const auto& [name, target] : targets) {
     DYNAMIC_SECTION(name) {
       const auto paths = inputs_of(name);

@@ -57,7 +57,7 @@ constexpr const char* kPrelude = "simsync() { \"$SIMSYNC\" \"$@\"; }; exec 2>\"$
   setenv("LC_ALL", "C", 1);
   setenv("COLUMNS", "80", 1);
   const std::string line = kPrelude + read_text(scratch.folder() / "cmd");
-  if (chdir(scratch.folder().c_str()) == 0) execlp("timeout", "timeout", "60", "sh", "-c", line.c_str(), nullptr);
+  if (chdir(scratch.folder().c_str()) == 0) execlp("timeout", "timeout", "300", "sh", "-c", line.c_str(), nullptr);
   _exit(127);
 }
 

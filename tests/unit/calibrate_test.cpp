@@ -101,6 +101,10 @@ TEST_CASE("nccl-tests output that was cut short or mangled", "[calibrate]") {
   const std::string headers(kNccl, std::string(kNccl).find("           0"));
   CHECK(error_of([&] { (void)read_nccl_tests(headers, "n.txt"); }) ==
         "n.txt: error: no measurement in this nccl-tests output\n  help: was the run cut short?");
+  std::string alone = kNccl;
+  alone.erase(alone.find("#  Rank  1"), alone.find("#\n#  ") - alone.find("#  Rank  1"));
+  CHECK_THAT(error_of([&] { (void)read_nccl_tests(alone, "n.txt"); }),
+             ContainsSubstring("n.txt:10:1: error: a run of one rank, which sends nothing"));
 }
 
 TEST_CASE("OSU output: latency, bandwidth and all-reduce", "[calibrate]") {

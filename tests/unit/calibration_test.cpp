@@ -110,6 +110,14 @@ TEST_CASE("a calibration survives a round trip", "[platforms][calibration]") {
   CHECK(parse_calibration(to_yaml(calibration), "again.yaml") == calibration);
 }
 
+TEST_CASE("texts and numbers of any kind survive the round trip of a calibration", "[platforms][calibration]") {
+  Calibration one = parse_calibration(kGood, "c.yaml");
+  one.cluster = "rack: 4, row #2";
+  one.assumed = {{"link.a b.per_flow_cap", "none"}, {"collective.algorithm", "null"}, {"x", "- 1: [y"}};
+  one.parameters[0].value = 80 * 1e-6;  // not the number nearest to 8e-05
+  CHECK(parse_calibration(to_yaml(one), "again.yaml") == one);
+}
+
 TEST_CASE("a parameter moves on its own axis", "[platforms][calibration]") {
   const Calibration calibration = parse_calibration(kGood, "c.yaml");
   CHECK_THAT(calibration.parameters[0].moved(std::log(2.0)), WithinRel(66e-6, 1e-12));

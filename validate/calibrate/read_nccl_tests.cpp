@@ -68,6 +68,8 @@ private:
       probe.ranks += ranks;
       if (ranks != probe.per_node) detail::fail_at(line, file_, fmt::format("host '{}' has fewer ranks", host));
     }
+    if (probe.ranks < 2)
+      detail::fail_at(line, file_, "a run of one rank, which sends nothing", "run on two or more devices");
     probe.bytes = kind_ == ProbeKind::AllGather ? size / probe.ranks : size;
     probe.measured = Seconds{time * 1e-6};
     probe.where = fmt::format("{}:{}", file_, line.number);

@@ -14,8 +14,6 @@
 namespace simsync {
 namespace {
 
-constexpr int kWindow = 64;
-
 enum class OsuTest { Unknown, Latency, Bandwidth, AllReduce };
 
 OsuTest test_of(const std::string& title) {
@@ -51,7 +49,7 @@ std::vector<Probe> read_osu(const std::string& text, const std::string& file, co
     probe.bytes = detail::number_in(line.words[0], 0.0, "a size in bytes", line, file);
     const double value = detail::number_in(line.words[1], 1e-9, "a value above 0", line, file);
     if (probe.bytes <= 0.0) continue;
-    probe.count = test == OsuTest::Bandwidth ? kWindow : 1;
+    probe.count = test == OsuTest::Bandwidth ? kOsuWindow : 1;
     probe.measured =
         test == OsuTest::Bandwidth ? Seconds{probe.count * probe.bytes / (value * 1e6)} : Seconds{value * 1e-6};
     probe.where = fmt::format("{}:{}", file, line.number);

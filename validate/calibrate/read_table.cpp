@@ -11,8 +11,8 @@
 namespace simsync {
 namespace {
 
+constexpr int kMostRanks = 1'000'000;
 constexpr double k10To90 = 2.5631;  // standard deviations from 10 % to 90 % of a normal distribution
-constexpr int kWindow = 64;         // messages that osu_bw keeps on their way
 
 class TableReader {
 public:
@@ -57,8 +57,8 @@ double TableReader::number(std::size_t row, const char* column, double least) co
 
 int TableReader::whole(std::size_t row, const char* column, int least) const {
   const double value = number(row, column, least);
-  if (value != std::floor(value) || value > 1e6)
-    fail(row, fmt::format("column '{}': expected a whole number up to 1000000, got {:g}", column, value));
+  if (value != std::floor(value) || value > kMostRanks)
+    fail(row, fmt::format("column '{}': expected a whole number up to {}, got {:g}", column, kMostRanks, value));
   return static_cast<int>(value);
 }
 
@@ -109,7 +109,10 @@ std::optional<Probe> TableReader::collective(std::size_t row) const {
   if (table_.has("in_place") && table_.cell(row, "in_place") == "1") return std::nullopt;
   if (!table_.number(row, "time_us") || !table_.number(row, "size_bytes")) return std::nullopt;  // a peak figure
   probe.per_node = whole(row, "gpus_per_node", 1);
-  probe.ranks = probe.per_node * whole(row, "nodes", 1);
+  const int nodes = whole(row, "nodes", 1);
+  if (nodes > kMostRanks / probe.per_node)
+    fail(row, fmt::format("{} nodes of {} devices: expected at most {} ranks", nodes, probe.per_node, kMostRanks));
+  probe.ranks = probe.per_node * nodes;
   if (probe.ranks < 2) return std::nullopt;
   const double size = number(row, "size_bytes", 1.0);
   probe.bytes = probe.kind == ProbeKind::AllGather ? size / probe.ranks : size;
@@ -126,8 +129,8 @@ std::optional<Probe> TableReader::point_to_point(std::size_t row) const {
   probe.bytes = number(row, "size_bytes", 0.0);
   if (probe.bytes <= 0.0) return std::nullopt;
   if (test == "osu_bw") {
-    probe.count = kWindow;
-    probe.measured = Seconds{kWindow * probe.bytes / (number(row, "bandwidth_MBps", 1e-9) * 1e6)};
+    probe.count = kOsuWindow;
+    probe.measured = Seconds{kOsuWindow * probe.bytes / (number(row, "bandwidth_MBps", 1e-9) * 1e6)};
   } else {
     probe.measured = Seconds{number(row, "latency_us", 1e-6) * 1e-6};
   }
@@ -160,15 +163,18 @@ std::vector<Probe> read_table(const CsvTable& table, const ReadOptions& options)
 }
 
 std::vector<Probe> read_probes(const std::string& path, const ReadOptions& options) {
-  const std::string text = read_file(path);
-  if (text.find("OSU") != std::string::npos && text.starts_with("#")) return read_osu(text, path, options);
+  return parse_probes(read_file(path), path, options);
+}
+
+std::vector<Probe> parse_probes(const std::string& text, const std::string& file, const ReadOptions& options) {
+  if (text.find("OSU") != std::string::npos && text.starts_with("#")) return read_osu(text, file, options);
   if (text.find("busbw") != std::string::npos && text.find('#') != std::string::npos &&
       text.find("size_bytes") == std::string::npos)
-    return read_nccl_tests(text, path);
-  const auto table = CsvTable::parse(text, path);
+    return read_nccl_tests(text, file);
+  const auto table = CsvTable::parse(text, file);
   if (table.has("kind") || table.has("collective") || table.has("test")) return read_table(table, options);
   throw InputError(Diagnostic{
-      .origin = {path, 1, 1},
+      .origin = {file, 1, 1},
       .message =
           "expected measurements: nccl-tests or OSU output, or a table with a column 'kind', 'collective' or 'test'",
       .key = {},

@@ -8,6 +8,8 @@
 
 namespace simsync {
 
+inline constexpr int kOsuWindow = 64;  ///< messages that osu_bw keeps on their way
+
 /// Which rows of a table to take: all columns must have one of the values.
 struct ColumnFilter {
   std::string column;
@@ -25,8 +27,10 @@ struct ReadOptions {
 ///   test,intra_or_inter,size_bytes,...), nccl-tests text output, OSU micro-benchmark text output.
 /// @throws InputError with the line, when it is none of them, a value is missing or wrong, or nothing is left.
 std::vector<Probe> read_probes(const std::string& path, const ReadOptions& options = {});
+/// The same from text; `file` stands for it in messages.
+std::vector<Probe> parse_probes(const std::string& text, const std::string& file, const ReadOptions& options);
 
-/// The formats one by one, from text; `file` stands for it in messages.
+/// The formats one by one.
 std::vector<Probe> read_table(const CsvTable& table, const ReadOptions& options);
 std::vector<Probe> read_nccl_tests(const std::string& text, const std::string& file);
 std::vector<Probe> read_osu(const std::string& text, const std::string& file, const ReadOptions& options);

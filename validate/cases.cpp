@@ -91,8 +91,15 @@ void add_settings(const Study& study, std::size_t row, Settings& out) {
   for (const auto& rule : study.settings) {
     if (!rule.rows.takes(study.table, row)) continue;
     out.insert(out.end(), rule.fixed.begin(), rule.fixed.end());
-    if (rule.key.empty()) continue;
+    if (rule.column.empty()) continue;
     const std::string& value = study.table.cell(row, rule.column);
+    if (rule.key.empty()) {
+      const auto more = parse_settings_text(value);
+      if (!more)
+        fail(study, row, fmt::format("column '{}': expected key=value;key=value, got '{}'", rule.column, value));
+      out.insert(out.end(), more->begin(), more->end());
+      continue;
+    }
     if (value.empty())
       fail(study, row, fmt::format("column '{}' is empty, and '{}' is set from it", rule.column, rule.key));
     out.emplace_back(rule.key, value);
@@ -124,7 +131,7 @@ void set_role(const Study& study, Case& c) {
 Case case_of(const Study& study, std::size_t row) {
   Case c;
   c.row = row;
-  c.id = study.table.cell(row, study.id_column);
+  c.id = study.id_of(row);
   const MappedValue model = value_of(study, study.model, row);
   const MappedValue cluster = value_of(study, study.cluster, row);
   const MappedValue strategy = value_of(study, study.strategy, row);

@@ -19,6 +19,12 @@ bool RowFilter::takes(const CsvTable& table, std::size_t row) const {
   return std::all_of(where.begin(), where.end(), here) && std::none_of(except.begin(), except.end(), here);
 }
 
+std::string Study::id_of(std::size_t row) const {
+  std::string id;
+  for (const auto& column : id_columns) id += (id.empty() ? "" : "-") + table.cell(row, column);
+  return id;
+}
+
 Study load_study(const std::string& path) {
   return parse_study(read_file(path), path);
 }

@@ -52,11 +52,12 @@ struct Measured {
 };
 
 /// Settings for some rows: fixed texts, or one key whose value is the text of a column.
+/// What `--set` would say in the rows that it takes: `fixed`, or what `column` holds.
 struct SettingRule {
   RowFilter rows;
   Settings fixed;
-  std::string key;
-  std::string column;
+  std::string key;     ///< of the values in `column`; empty: its cells are settings_text
+  std::string column;  ///< empty: none
 };
 
 /// Rows whose measured time becomes `step_time` of every case that agrees with them in `key`.
@@ -100,7 +101,7 @@ struct Study {
   std::string description;
   std::string file;
   CsvTable table;
-  std::string id_column = "id";
+  std::vector<std::string> id_columns{"id"};  ///< together they name a row
   RowFilter rows;
   Field model, cluster, strategy, workers, batch;
   std::string calibration;  ///< of the cluster: path from the folder of the study; empty: none
@@ -111,6 +112,9 @@ struct Study {
   Tolerance tolerance;
   std::vector<DeviationRule> deviations;
   std::vector<std::string> rank_within;  ///< columns; empty: pairs of equal model and batch
+
+  /// The cells of `id_columns`, joined by '-'.
+  [[nodiscard]] std::string id_of(std::size_t row) const;
 };
 
 /// Reads a study and its reference table. @throws InputError with every finding.

@@ -153,14 +153,15 @@ Field StudyReader::field(const yaml::Node& node) const {
 }
 
 void StudyReader::expect_unique_ids(const yaml::Node& node) const {
-  if (!study_.table.has(study_.id_column)) {
-    node.fail(fmt::format("no column '{}' in {}: say with 'id: <column>' what names a row", study_.id_column,
-                          study_.table.file()));
+  for (const auto& column : study_.id_columns) {
+    if (study_.table.has(column)) continue;
+    node.fail(
+        fmt::format("no column '{}' in {}: say with 'id: <column>' what names a row", column, study_.table.file()));
     return;
   }
   std::set<std::string> seen;
   for (std::size_t row = 0; row < study_.table.size(); ++row) {
-    const std::string& id = study_.table.cell(row, study_.id_column);
+    const std::string id = study_.id_of(row);
     if (!seen.insert(id).second)
       node.fail(fmt::format("{}:{} repeats the id '{}'", study_.table.file(), study_.table.line(row), id));
   }
@@ -169,7 +170,7 @@ void StudyReader::expect_unique_ids(const yaml::Node& node) const {
 void StudyReader::read_case(const yaml::Node& node) {
   if (!node) return;
   auto m = node.mapping();
-  m.maybe("id", [&](const yaml::Node& n) { study_.id_column = column(n); });
+  m.maybe("id", [&](const yaml::Node& n) { study_.id_columns = columns(n); });
   study_.model = field(m.require("model"));
   expect_unique_ids(node);
   study_.cluster = field(m.require("cluster"));
@@ -199,12 +200,12 @@ SettingRule StudyReader::setting_rule(const yaml::Node& node) const {
   expect_rows(node, rule.rows, study_.table);
   const yaml::Node set = m.optional("set");
   const yaml::Node key = m.optional("key");
-  if (static_cast<bool>(set) == static_cast<bool>(key)) node.fail("expected either 'set' or 'key' with 'column'");
+  const yaml::Node from = m.optional("column");
+  if (static_cast<bool>(set) == static_cast<bool>(from) || (key && !from))
+    node.fail("expected 'set', 'column' (of key=value;key=value), or 'key' with 'column'");
   if (set) rule.fixed = settings(set);
-  if (key) {
-    rule.key = key.text();
-    rule.column = column(m.require("column"));
-  }
+  if (key) rule.key = key.text();
+  rule.column = column(from);
   return rule;
 }
 

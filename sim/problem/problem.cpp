@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.hpp"
@@ -18,6 +19,19 @@ std::string settings_text(const std::vector<std::pair<std::string, std::string>>
   for (const auto& [key, value] : settings) last[key] = value;
   std::string out;
   for (const auto& [key, value] : last) out += fmt::format("{}{}={}", out.empty() ? "" : ";", key, value);
+  return out;
+}
+
+std::optional<std::vector<std::pair<std::string, std::string>>> parse_settings_text(const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(';', at), text.size());
+    const std::string part = text.substr(at, end - at);
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos || equals == 0) return std::nullopt;
+    out.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    at = end + 1;
+  }
   return out;
 }
 

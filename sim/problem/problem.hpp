@@ -44,6 +44,8 @@ struct Problem {
 
 /// Settings in one text: `key=value` sorted by key and joined by ';', of a key given twice the last.
 std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings);
+/// The inverse; nothing when a part has no '=' or no key. An empty text is no settings.
+std::optional<std::vector<std::pair<std::string, std::string>>> parse_settings_text(const std::string& text);
 
 /// Reads the files, builds the strategy and compiles the plan. @throws InputError, PlanError.
 Problem prepare(const PredictRequest& request);

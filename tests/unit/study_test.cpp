@@ -52,6 +52,37 @@ TEST_CASE("a good study is read", "[validate]") {
   CHECK_THAT(cases[1].measured.value(), WithinRel(64.0 / 180.0, 1e-12));
 }
 
+TEST_CASE("a study of rows that measure wrote", "[validate]") {
+  const StudyFolder folder(
+      "model,strategy,workers,batch,settings,step_time_s\n"
+      "vgg16,ddp,2,32,step_time=200ms;variable_scale=0.05,0.25\n"
+      "vgg16,ps,2,32,,0.5\n"
+      "vgg16,wfbp,2,32,step_time,0.5\n");
+  const std::string study =
+      "schema: simsync/study/v1\nname: mine\nreference: table.csv\n"
+      "case:\n  id: [model, strategy]\n  model: {column: model}\n  cluster: two-nodes\n  strategy: {column: strategy}\n"
+      "  workers: {column: workers}\n  batch: {column: batch}\n"
+      "settings:\n  - {column: settings}\n"
+      "measured: {column: step_time_s, unit: s}\ntolerance: {mape_pct: 10}\n";
+  CHECK(error_of([&] { (void)cases_of(folder.parse(study)); }) ==
+        "table.csv:4:1: error: column 'settings': expected key=value;key=value, got 'step_time'");
+  const auto cases = cases_of(folder.parse(study + "rows: {except: {strategy: wfbp}}\n"));
+  REQUIRE(cases.size() == 2);
+  CHECK(cases[0].id == "vgg16-ddp");
+  CHECK(cases[0].request.settings == Settings{{"step_time", "200ms"}, {"variable_scale", "0.05"}});
+  CHECK(cases[1].request.settings.empty());
+  std::string twice = study;
+  twice.replace(twice.find("id: [model, strategy]"), 21, "id: [model, workers]");
+  CHECK_THAT(error_of([&] { (void)folder.parse(twice); }), ContainsSubstring("table.csv:3 repeats the id 'vgg16-2'"));
+  for (const char* wrong : {"{key: step_time}", "{set: {a: b}, column: settings}"}) {
+    INFO(wrong);
+    std::string text = study;
+    text.replace(text.find("{column: settings}"), 18, wrong);
+    CHECK_THAT(error_of([&] { (void)folder.parse(text); }),
+               ContainsSubstring("expected 'set', 'column' (of key=value;key=value), or 'key' with 'column'"));
+  }
+}
+
 TEST_CASE("errors of a study name file, line, key and mend", "[validate]") {
   const StudyFolder folder(kTable);
   const auto error = [&](const std::string& text) { return error_of([&] { (void)folder.parse(text); }); };

@@ -47,7 +47,9 @@ struct DeviceClass {
 /// The host processor, which runs parameter servers and sums gradients.
 struct CpuClass {
   int threads = 8;                  ///< server threads working at a time
-  Seconds per_tensor{30e-6};        ///< fixed cost of handling one tensor on a server
+  Seconds per_tensor{30e-6};        ///< fixed cost of handling one tensor on a server: a thread is busy
+  /// From a request's arrival until a thread begins with it, if one is free: wake-up and hand-over. All wait at once.
+  Seconds dispatch_latency;
   BytesPerSecond update_rate{4e9};  ///< gradient bytes applied (sum + optimizer) per second and thread
   BytesPerSecond sum_rate{8e9};     ///< bytes added per second and thread when summing on a host
   friend bool operator==(const CpuClass&, const CpuClass&) = default;

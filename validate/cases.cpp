@@ -66,8 +66,18 @@ std::string resolved(const Study& study, const std::string& name) {
   return (std::filesystem::path(study.file).parent_path() / name).lexically_normal().string();
 }
 
-/// The mean measured step of the calibrating rows that agree with `row`, as a setting.
+/// What a case would take its step from, beside it or beside another row of the same kind.
+[[noreturn]] void fail_calibrating(const Study& study, std::size_t row, std::size_t calibrating,
+                                   const std::string& why) {
+  fail(study, row,
+       fmt::format("calibrate.step_time takes its step from {}:{}, {}", study.table.file(),
+                   study.table.line(calibrating), why),
+       "add a column to 'key', or narrow 'where'");
+}
+
+/// The mean measured step of the calibrating rows that agree with `row`, as a setting. They must be repetitions.
 std::string step_time_for(const Study& study, std::size_t row) {
+  constexpr double kMostApart = 1.1;
   const StepTimeRule& rule = *study.step_time;
   double sum = 0.0;
   int found = 0;
@@ -76,7 +86,15 @@ std::string step_time_for(const Study& study, std::size_t row) {
     for (const auto& column : rule.key)
       agrees = agrees && study.table.cell(other, column) == study.table.cell(row, column);
     if (!agrees) continue;
-    sum += measured_step(study, other, workers_of(study, other), batch_of(study, other)).value();
+    if (batch_of(study, other) != batch_of(study, row))
+      fail_calibrating(study, row, other, fmt::format("which has a batch of {}", batch_of(study, other)));
+    const double step = measured_step(study, other, workers_of(study, other), batch_of(study, other)).value();
+    const double mean = found > 0 ? sum / found : step;
+    if (std::max(step / mean, mean / step) > kMostApart)
+      fail_calibrating(study, row, other,
+                       fmt::format("which takes {} where others of the same 'key' take {}",
+                                   format_seconds(Seconds{step}), format_seconds(Seconds{mean})));
+    sum += step;
     ++found;
   }
   if (found > 0) return format_number(sum / found) + "s";

@@ -170,7 +170,9 @@ void StudyReader::expect_unique_ids(const yaml::Node& node) const {
 void StudyReader::read_case(const yaml::Node& node) {
   if (!node) return;
   auto m = node.mapping();
-  m.maybe("id", [&](const yaml::Node& n) { study_.id_columns = columns(n); });
+  m.maybe("id", [&](const yaml::Node& n) {
+    study_.id_columns = n.is_sequence() ? columns(n) : std::vector<std::string>{column(n)};
+  });
   study_.model = field(m.require("model"));
   expect_unique_ids(node);
   study_.cluster = field(m.require("cluster"));

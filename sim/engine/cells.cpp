@@ -1,5 +1,9 @@
 #include "sim/engine/cells.hpp"
 
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
 namespace simsync::detail {
 
 Cells::Cells(const Plan& plan, const Folding& folding) {
@@ -13,6 +17,11 @@ Cells::Cells(const Plan& plan, const Folding& folding) {
   }
   node_begin_.push_back(static_cast<int>(ranks_.size()));
   index_instances(plan);
+  // Some 200 bytes each.
+  constexpr std::size_t kMost = 20'000'000;
+  if (instances_ > kMost)
+    throw PlanError(
+        fmt::format("{} operations in a step of {} ranks: at most {} are simulated", instances_, ranks_.size(), kMost));
   count_waits(plan);
 }
 

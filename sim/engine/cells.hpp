@@ -20,6 +20,7 @@ struct Instance {
 /// The part of a plan that is replayed: every op on the ranks of the simulated nodes. `plan` must outlive it.
 class Cells {
 public:
+  /// @throws PlanError when there are more instances than memory can be expected to hold.
   Cells(const Plan& plan, const Folding& folding);
 
   /// How many cells of a scope are simulated.

@@ -79,7 +79,7 @@ Problem with_free_node_links(const Problem& problem) {
 Problem with_free_host_cpu(const Problem& problem) {
   Problem out = problem;
   for (NodeGroup& group : out.cluster.groups) {
-    group.cpu.per_tensor = Seconds{0.0};
+    group.cpu.per_tensor = group.cpu.dispatch_latency = Seconds{0.0};
     group.cpu.update_rate *= kFree;
     group.cpu.sum_rate *= kFree;
   }

@@ -218,6 +218,16 @@ private:
     return piece.how.server.gpu < 0 ? piece.messages * cpu(piece.how.server).per_tensor : Seconds{0.0};
   }
 
+  /// `arrived`, once a thread of the server can begin with it.
+  OpId dispatched(const Piece& piece, Scope scope, OpId arrived) {
+    const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
+    if (latency.value() <= 0.0) return arrived;
+    Op op = server_work(piece, scope, Phase::Serve, latency, 0.0);
+    op.queue = -1;
+    op.after = {{arrived, 0}};
+    return w_.add(std::move(op));
+  }
+
   OpId push(const Piece& piece, OpId whole) {
     const bool aggregated = piece.how.local_aggregation;
     const double gathered =
@@ -236,10 +246,11 @@ private:
     if (!aggregated) op.packing = compression_time(how_, piece.bytes, w_.device());
     op.duration += op.packing;
     op.after = {{ready, 0}};
-    const OpId sent = w_.add(std::move(op));
+    const Scope scope = op.scope;
+    const OpId sent = dispatched(piece, scope, w_.add(std::move(op)));
     constexpr double kSumPasses = 3.0;  // two operands read, one written
     Op sum =
-        server_work(piece, aggregated ? Scope::Node : Scope::Rank, Phase::Aggregate,
+        server_work(piece, scope, Phase::Aggregate,
                     per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
     sum.after = {{sent, 0}};
     // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
@@ -262,6 +273,7 @@ private:
   OpId pull(const Piece& piece, OpId fresh) {
     const bool proxy = piece.how.local_replication;
     const Scope scope = proxy ? Scope::Node : Scope::Rank;
+    fresh = dispatched(piece, scope, fresh);
     if (per_tensor(piece).value() > 0.0) {
       Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
       serve.after = {{fresh, 0}};

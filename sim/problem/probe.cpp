@@ -63,7 +63,7 @@ public:
     for (tensor_ = 0; tensor_ < probe_.count; ++tensor_) {
       sent.push_back(transfer({End::Kind::Host, {}}, {End::Kind::Fixed, server}, {}));
       const Seconds duration = cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()};
-      const OpId sum = work(server, Scope::Rank, Phase::Aggregate, duration, {{sent.back(), 0}});
+      const OpId sum = work(server, Scope::Rank, Phase::Aggregate, duration, {{dispatched(server, sent.back()), 0}});
       Op& op = at(sum);
       op.bytes = probe_.bytes;
       op.one_at_a_time = true;  // of one tensor: the accumulator holds a lock
@@ -81,7 +81,7 @@ public:
     OpId last = start;
     for (tensor_ = 0; tensor_ < probe_.count; ++tensor_) {
       const Seconds duration = cluster_.group_of(server.node).cpu.per_tensor;
-      const OpId served = work(server, Scope::Rank, Phase::Serve, duration, {{start, 0}});
+      const OpId served = work(server, Scope::Rank, Phase::Serve, duration, {{dispatched(server, start), 0}});
       last = transfer({End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}});
     }
     // Tensors arrive in order: they share one stream of their worker's connection.
@@ -141,6 +141,14 @@ private:
     op.after = std::move(after);
     op.reason = {phase, -1, name_of(probe_.kind)};
     return add(std::move(op));
+  }
+
+  OpId dispatched(Place server, OpId arrived) {
+    const Seconds latency = cluster_.group_of(server.node).cpu.dispatch_latency;
+    if (latency.value() <= 0.0) return arrived;
+    const OpId id = work(server, Scope::Rank, Phase::Serve, latency, {{arrived, 0}});
+    at(id).queue = -1;
+    return id;
   }
 
   const Probe& probe_;

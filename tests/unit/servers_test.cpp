@@ -172,6 +172,20 @@ TEST_CASE("a server's threads are busy per tensor and per byte", "[engine][serve
   CHECK_THAT(step_of(lab, cluster, on_server(lab.model, 2, {2, -1})), WithinAbs(3.2, 1e-5));
 }
 
+TEST_CASE("all that arrives waits for a server's thread to wake up, at the same time", "[engine][server]") {
+  // Once before the sums, once before the answers, however many tensors, workers and threads there are.
+  const LabModel lab{{.bytes = 400}, {.bytes = 400}, {.bytes = 400}, {.bytes = 400}};
+  for (const int workers : {1, 3}) {
+    Cluster cluster = lab_cluster(workers, 1, kOne, 1);
+    cluster.groups[1].cpu = {.threads = 1,
+                             .per_tensor = Seconds{0.0},
+                             .dispatch_latency = Seconds{0.1},
+                             .update_rate = BytesPerSecond{1e12},
+                             .sum_rate = BytesPerSecond{1e12}};
+    CHECK_THAT(step_of(lab, cluster, on_server(lab.model, workers, {workers, -1})), WithinAbs(0.2, 1e-4));
+  }
+}
+
 TEST_CASE("gradients of one shard are added one after another", "[engine][server]") {
   // 4 workers, 400 B at 4000 B/s: four additions of 0.1 s to one accumulator, whatever the threads. Two tensors are
   // added side by side by two threads and in turn by one.

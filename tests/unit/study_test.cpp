@@ -249,6 +249,28 @@ TEST_CASE("errors of a row name the cell", "[validate]") {
           "table.csv:3:1: error: no row of calibrate.step_time has model=vgg, gpus=2\n"
           "  help: leave the row out with 'rows', or add its single-device measurement");
   }
+  SECTION("single-device rows of other work") {
+    const StudyFolder mixed(
+        "id,model,gpus,batch,rate\n"
+        "one,vgg,1,32,100\n"
+        "again,vgg,1,32,95\n"
+        "other,resnet,1,32,300\n"
+        "large,vgg,1,64,100\n"
+        "two,vgg,2,32,180\n");
+    const auto calibrated = [&](const std::string& key) {
+      return error_of([&] {
+        (void)cases_of(mixed.parse(kGood + "calibrate:\n  step_time: {where: {gpus: 1}, key: [" + key + "]}\n"));
+      });
+    };
+    CHECK(calibrated("batch") ==
+          "table.csv:2:1: error: calibrate.step_time takes its step from table.csv:4, which takes 106.667 ms where "
+          "others of the same 'key' take 328.421 ms\n"
+          "  help: add a column to 'key', or narrow 'where'");
+    CHECK(calibrated("model") ==
+          "table.csv:2:1: error: calibrate.step_time takes its step from table.csv:5, which has a batch of 64\n"
+          "  help: add a column to 'key', or narrow 'where'");
+    CHECK(calibrated("model, batch") == "no error");  // rows 2 and 3 are repetitions
+  }
   SECTION("filters that leave nothing") {
     CHECK(error(with("{model: vgg}}", "{model: vgg}, except: {model: vgg}}")) ==
           "study.yaml:4:7: error: no row of table.csv passes this filter\n"

@@ -15,15 +15,25 @@ const double kMostDeviation = std::log(2.0);
 /// Changes of a prediction that nobody can measure.
 constexpr double kNoEffect = 1e-3;
 constexpr double kNamedShare = 0.3;
+/// No measurement is so good that a residual of 2 % is an outlier.
+constexpr double kLeastCut = 0.02;
 constexpr std::string_view kProtocols = "collective.protocols.";
 constexpr std::string_view kStepInter = "per_step_inter";
 
 /// Sum of squares under Huber's cut: twice the robust loss.
-double loss_of(const std::vector<double>& residuals) {
-  constexpr double kCut = 0.1;
+double loss_of(const std::vector<double>& residuals, double cut) {
   double sum = 0.0;
-  for (const double r : residuals) sum += std::abs(r) <= kCut ? r * r : kCut * (2.0 * std::abs(r) - kCut);
+  for (const double r : residuals) sum += std::abs(r) <= cut ? r * r : cut * (2.0 * std::abs(r) - cut);
   return sum;
+}
+
+/// Standard deviation of most residuals, whatever the worst ones are: their median distance from 0, as if normal.
+double spread_of(std::vector<double> residuals) {
+  constexpr double kNormal = 1.4826;
+  for (double& r : residuals) r = std::abs(r);
+  const auto middle = residuals.begin() + static_cast<std::ptrdiff_t>(residuals.size() / 2);
+  std::nth_element(residuals.begin(), middle, residuals.end());
+  return kNormal * *middle;
 }
 
 /// A step is many messages one after another, so each measurement counts by its time.
@@ -36,6 +46,12 @@ double repeat_pct_of(const std::vector<Probe>& probes) {
     weight += probe.measured.value();
   }
   return weight > 0.0 ? 100.0 * sum / weight : 0.0;
+}
+
+/// A row whose repetitions spread as widely as the loss calls far off, or more, says less.
+double weight_of(const Probe& probe) {
+  constexpr double kWellRepeated = 0.1;
+  return 1.0 / std::hypot(1.0, probe.repeat / kWellRepeated);
 }
 
 }  // namespace
@@ -55,7 +71,7 @@ std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const
   for (const Probe& probe : probes_) {
     const bool closed = probe.collective() && !by_replay_;
     const Seconds time = closed ? estimates.of(probe) : predicted_time(probe, cluster);
-    out.push_back(std::log(time / probe.measured));
+    out.push_back(weight_of(probe) * std::log(time / probe.measured));
   }
   prior_.add(model_.unknowns, shares, out);
   return out;
@@ -65,7 +81,7 @@ std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const
 double ModelFit::error() const {
   const auto values = residuals(fit_.shares);
   const auto freedom = static_cast<double>(values.size()) - static_cast<double>(model_.unknowns.size());
-  return std::max(kLeastError, std::sqrt(loss_of(values) / std::max(1.0, freedom)));
+  return std::max(kLeastError, std::sqrt(loss_of(values, cut_) / std::max(1.0, freedom)));
 }
 
 /// Takes out one parameter that nothing depends on. A protocol's rate without effect means that no probe takes that
@@ -110,7 +126,7 @@ bool ModelFit::is_nothing(std::size_t p) const {
   shares[p] = dimension == Dimension::Rate ? 1.0 : 0.0;  // the end of its range
   const auto without = residuals(shares);
   constexpr double kWorse = 1.05;
-  return loss_of(without) <= kWorse * loss_of(with);
+  return loss_of(without, cut_) <= kWorse * loss_of(with, cut_);
 }
 
 /// A protocol starts as what was found for all sizes together, with `steps` times its costs per round; one with flags
@@ -146,7 +162,8 @@ void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
   const bool closed =
       !by_replay_ && std::all_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.collective(); });
   fit_ = fit_shares(model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); },
-                    {.starts = std::move(starts),
+                    {.robust_scale = cut_,
+                     .starts = std::move(starts),
                      .followed = closed ? kAllStarts : kFewStarts,
                      .search = search,
                      .plain_tail = prior_.size()});
@@ -166,19 +183,33 @@ bool ModelFit::run(std::map<std::string, double>& before) {
   auto values = residuals(fit_.shares);
   values.resize(probes_.size());
   const auto n = static_cast<double>(probes_.size());
-  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values) / n)) +
+  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values, cut_) / n)) +
                static_cast<double>(model_.unknowns.size()) * std::log(n);
   return true;
 }
 
-bool ModelFit::refine() {
-  by_replay_ = true;
+bool ModelFit::fit_on() {
   for (;;) {
     fit_from({fit_.shares}, false);
     const Drop drop = drop_without_effect();
     if (drop == Drop::Nothing) return true;
     if (drop == Drop::Description || model_.unknowns.empty()) return false;
   }
+}
+
+bool ModelFit::refine() {
+  by_replay_ = true;
+  constexpr int kMostRounds = 4;
+  constexpr double kSame = 0.9;
+  for (int round = 0; round < kMostRounds; ++round) {
+    if (!fit_on()) return false;
+    auto values = residuals(fit_.shares);
+    values.resize(probes_.size());
+    const double spread = std::max(kLeastCut, spread_of(std::move(values)));
+    if (spread > kSame * cut_) break;
+    cut_ = spread;
+  }
+  return true;
 }
 
 bool ModelFit::identified() const {

@@ -39,6 +39,8 @@ private:
   [[nodiscard]] double width(std::size_t p) const { return std::log(model_.unknowns[p].high / model_.unknowns[p].low); }
   [[nodiscard]] Cluster cluster_at(const std::vector<double>& shares) const;
   [[nodiscard]] std::vector<double> residuals(const std::vector<double>& shares) const;
+  /// From where it stands. False as in `run`.
+  bool fit_on();
   void fit_from(std::vector<std::vector<double>> starts, bool search);
   enum class Drop { Nothing, Parameter, Description };
   Drop drop_without_effect();
@@ -58,6 +60,7 @@ private:
   double criterion_ = 0.0;
   bool by_replay_ = false;  ///< collectives are replayed, else taken in closed form
   PriorDistance prior_;
+  double cut_ = 0.1;  ///< residuals beyond count linearly; to refine, beyond the spread of most
 };
 
 }  // namespace simsync::detail

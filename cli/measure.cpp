@@ -160,7 +160,7 @@ void run_on_testbed(const MeasureOptions& options) {
     progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   for (const PredictRequest& request : requests) {
     try {
-      const Problem problem = prepare(request, inputs);
+      const Problem problem = for_real_run(prepare(request, inputs));
       report.add(request, problem, run_on(testbed, problem, options));
     } catch (const PlanError& e) {
       if (requests.size() == 1) throw;
@@ -179,7 +179,7 @@ void run_as_started(const MeasureOptions& options) {
   const auto requests = requests_of(options);
   if (requests.size() != 1) throw InputError("--cluster: one model, strategy and number of workers at a time");
   Inputs inputs;
-  const Problem problem = prepare(requests.front(), inputs);
+  const Problem problem = for_real_run(prepare(requests.front(), inputs));
   AgentOptions agent = agent_options(*started, problem.plan, options.run);
   if (options.backend == kNccl) agent.devices = make_gpu;
   if (agent.self < problem.plan.rank_count()) agent.slowdown = device_slowdown(problem, agent.self);

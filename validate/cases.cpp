@@ -80,6 +80,8 @@ std::string step_time_for(const Study& study, std::size_t row) {
   constexpr double kMostApart = 1.1;
   const StepTimeRule& rule = *study.step_time;
   double sum = 0.0;
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0.0;
   int found = 0;
   for (std::size_t other = 0; other < study.table.size(); ++other) {
     bool agrees = rule.rows.takes(study.table, other);
@@ -89,11 +91,12 @@ std::string step_time_for(const Study& study, std::size_t row) {
     if (batch_of(study, other) != batch_of(study, row))
       fail_calibrating(study, row, other, fmt::format("which has a batch of {}", batch_of(study, other)));
     const double step = measured_step(study, other, workers_of(study, other), batch_of(study, other)).value();
-    const double mean = found > 0 ? sum / found : step;
-    if (std::max(step / mean, mean / step) > kMostApart)
+    least = std::min(least, step);
+    most = std::max(most, step);
+    if (most > kMostApart * least)
       fail_calibrating(study, row, other,
-                       fmt::format("which takes {} where others of the same 'key' take {}",
-                                   format_seconds(Seconds{step}), format_seconds(Seconds{mean})));
+                       fmt::format("which takes {} where another of the same 'key' takes {}",
+                                   format_seconds(Seconds{step}), format_seconds(Seconds{step < most ? most : least})));
     sum += step;
     ++found;
   }

@@ -51,7 +51,6 @@ struct Measured {
   double error_pct = 1.0;  ///< stated error of one value; closer pairs are not ranked
 };
 
-/// Settings for some rows: fixed texts, or one key whose value is the text of a column.
 /// What `--set` would say in the rows that it takes: `fixed`, or what `column` holds.
 struct SettingRule {
   RowFilter rows;

@@ -14,7 +14,7 @@ namespace {
 int server_threads(const Plan& plan) {
   int most = 1;
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::HostWork && op.tensor >= 0 && op.queue >= 0)
+    if (op.kind == OpKind::HostWork && op.tensor >= 0)
       most = std::max(most, plan.queues[static_cast<std::size_t>(op.queue)].slots);
   constexpr int kMostThreads = 16;
   return std::min(most, kMostThreads);

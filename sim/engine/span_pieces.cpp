@@ -77,11 +77,12 @@ void SpanCutter::cut_compute(const Op& op, const Span& span) {
 
 void SpanCutter::cut_host(const Op& op, const Span& span) {
   const bool timer = op.reason.phase == Phase::Start;
+  const bool dispatch = op.reason.phase == Phase::Dispatch;
   const bool server = op.from.kind == End::Kind::Fixed;
   const Place place =
       server ? op.from.place : Place{prediction_.nodes[static_cast<std::size_t>(node_cell(op, span.cell))], -1};
   const char* resource = "host CPU";
-  if (server) resource = place.gpu < 0 ? "server CPU" : "server GPU";
+  if (server) resource = dispatch ? "server dispatch" : place.gpu < 0 ? "server CPU" : "server GPU";
   add(span.start.value(), span.end.value(), timer ? "wait of the framework" : resource, name_of(place));
 }
 

@@ -222,7 +222,7 @@ private:
   OpId dispatched(const Piece& piece, Scope scope, OpId arrived) {
     const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
     if (latency.value() <= 0.0) return arrived;
-    Op op = server_work(piece, scope, Phase::Serve, latency, 0.0);
+    Op op = server_work(piece, scope, Phase::Dispatch, latency, 0.0);
     op.queue = -1;
     op.after = {{arrived, 0}};
     return w_.add(std::move(op));

@@ -19,6 +19,8 @@ const char* name_of(Phase phase) {
       return "aggregate";
     case Phase::Push:
       return "push";
+    case Phase::Dispatch:
+      return "dispatch";
     case Phase::Serve:
       return "serve";
     case Phase::Update:

@@ -34,7 +34,19 @@ enum class OpKind : std::uint8_t {
   Collective,  ///< all ranks of the cell take part
 };
 
-enum class Phase : std::uint8_t { Forward, Backward, Copy, Aggregate, Push, Serve, Update, Pull, Synchronize, Start };
+enum class Phase : std::uint8_t {
+  Forward,
+  Backward,
+  Copy,
+  Aggregate,
+  Push,
+  Dispatch,
+  Serve,
+  Update,
+  Pull,
+  Synchronize,
+  Start
+};
 const char* name_of(Phase phase);
 
 /// One end of a transfer, or the place of a host's work.

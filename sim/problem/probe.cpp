@@ -146,7 +146,7 @@ private:
   OpId dispatched(Place server, OpId arrived) {
     const Seconds latency = cluster_.group_of(server.node).cpu.dispatch_latency;
     if (latency.value() <= 0.0) return arrived;
-    const OpId id = work(server, Scope::Rank, Phase::Serve, latency, {{arrived, 0}});
+    const OpId id = work(server, Scope::Rank, Phase::Dispatch, latency, {{arrived, 0}});
     at(id).queue = -1;
     return id;
   }

@@ -35,6 +35,12 @@ std::optional<std::vector<std::pair<std::string, std::string>>> parse_settings_t
   return out;
 }
 
+Problem for_real_run(Problem problem) {
+  for (NodeGroup& group : problem.cluster.groups) group.cpu.dispatch_latency = Seconds{0.0};
+  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
+  return problem;
+}
+
 Problem prepare(const PredictRequest& request) {
   Inputs inputs;
   return prepare(request, inputs);

@@ -47,6 +47,10 @@ std::string settings_text(const std::vector<std::pair<std::string, std::string>>
 /// The inverse; nothing when a part has no '=' or no key. An empty text is no settings.
 std::optional<std::vector<std::pair<std::string, std::string>>> parse_settings_text(const std::string& text);
 
+/// The same question for processes that run it: what a thread takes to wake up (`dispatch_latency`) is not in the plan,
+/// because theirs does so by itself. @throws PlanError.
+Problem for_real_run(Problem problem);
+
 /// Reads the files, builds the strategy and compiles the plan. @throws InputError, PlanError.
 Problem prepare(const PredictRequest& request);
 /// The same, reading only files that `inputs` does not have yet.

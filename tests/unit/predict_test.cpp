@@ -1,5 +1,6 @@
 #include "sim/engine/predict.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -150,6 +151,26 @@ TEST_CASE("a hierarchical all-reduce over unequal nodes is planned, and told, as
   const Problem equal = placed("2,2", 4, "hierarchical");
   CHECK(algorithms(equal) == std::set{CollectiveAlgorithm::Hierarchical});
   CHECK(equal.notes.empty());
+}
+
+TEST_CASE("processes that run a plan wake up by themselves", "[predict]") {
+  const auto dispatches = [](const Problem& problem) {
+    return std::count_if(problem.plan.ops.begin(), problem.plan.ops.end(),
+                         [](const Op& op) { return op.reason.phase == Phase::Dispatch; });
+  };
+  const auto asked = [](const std::string& latency) {
+    return prepare({.model = "alexnet",
+                    .cluster = "two-nodes",
+                    .strategy = "ps",
+                    .workers = 2,
+                    .batch = {},
+                    .settings = {{"group.*.cpu.dispatch_latency", latency}}});
+  };
+  const Problem waits = asked("100us");
+  CHECK(dispatches(waits) > 0);
+  const Problem real = for_real_run(waits);
+  CHECK(dispatches(real) == 0);
+  CHECK(real.plan.ops.size() == asked("0us").plan.ops.size());
 }
 
 TEST_CASE("settings in one text are sorted, and the last of a key counts", "[predict]") {

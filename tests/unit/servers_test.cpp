@@ -184,6 +184,11 @@ TEST_CASE("all that arrives waits for a server's thread to wake up, at the same 
                              .sum_rate = BytesPerSecond{1e12}};
     CHECK_THAT(step_of(lab, cluster, on_server(lab.model, workers, {workers, -1})), WithinAbs(0.2, 1e-4));
   }
+  // A GPU that keeps variables has no threads to wake.
+  Cluster cluster = lab_cluster(2, 1, kOne);
+  const double without = step_of(lab, cluster, on_server(lab.model, 2, {0, 0}));
+  cluster.groups[0].cpu.dispatch_latency = Seconds{0.1};
+  CHECK(step_of(lab, cluster, on_server(lab.model, 2, {0, 0})) == without);
 }
 
 TEST_CASE("gradients of one shard are added one after another", "[engine][server]") {

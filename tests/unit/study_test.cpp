@@ -264,7 +264,7 @@ TEST_CASE("errors of a row name the cell", "[validate]") {
     };
     CHECK(calibrated("batch") ==
           "table.csv:2:1: error: calibrate.step_time takes its step from table.csv:4, which takes 106.667 ms where "
-          "others of the same 'key' take 328.421 ms\n"
+          "another of the same 'key' takes 336.842 ms\n"
           "  help: add a column to 'key', or narrow 'where'");
     CHECK(calibrated("model") ==
           "table.csv:2:1: error: calibrate.step_time takes its step from table.csv:5, which has a batch of 64\n"

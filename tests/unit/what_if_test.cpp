@@ -19,6 +19,7 @@ std::string freed_by(const std::string& resource) {
                                                          {kPacking, "compute"},
                                                          {"host CPU", "host CPUs"},
                                                          {"server CPU", "host CPUs"},
+                                                         {"server dispatch", "host CPUs"},
                                                          {"link nic-in", "bandwidth between nodes"},
                                                          {"link nic-out", "bandwidth between nodes"}};
   if (resource.starts_with("compute")) return "compute";
@@ -48,8 +49,11 @@ Problem problem_with(const std::string& builder, const std::string& limit) {
   Cluster cluster = slow_cluster(3, 2);
   cluster.links["ethernet"].half_size = {20'000};
   cluster.links["pcie"].bandwidth = BytesPerSecond{1e9};
-  cluster.groups.front().cpu = {
-      .threads = 2, .per_tensor = Seconds{1e-4}, .update_rate = BytesPerSecond{4e9}, .sum_rate = BytesPerSecond{8e9}};
+  cluster.groups.front().cpu = {.threads = 2,
+                                .per_tensor = Seconds{1e-4},
+                                .dispatch_latency = Seconds{2e-4},
+                                .update_rate = BytesPerSecond{4e9},
+                                .sum_rate = BytesPerSecond{8e9}};
   if (limit == "streams") cluster.links["ethernet"].per_flow_cap = BytesPerSecond{2e7};
   if (limit == "latency") cluster.links["ethernet"].latency = Seconds{0.030};
   if (limit == "hosts") cluster.groups.front().cpu.update_rate = BytesPerSecond{2e7};

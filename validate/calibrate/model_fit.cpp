@@ -20,10 +20,13 @@ constexpr double kLeastCut = 0.02;
 constexpr std::string_view kProtocols = "collective.protocols.";
 constexpr std::string_view kStepInter = "per_step_inter";
 
-/// Sum of squares under Huber's cut: twice the robust loss.
-double loss_of(const std::vector<double>& residuals, double cut) {
+/// Sum of squares under Huber's cut: twice the robust loss. The last `plain` ones, a prior's, are squared as they are.
+double loss_of(const std::vector<double>& residuals, double cut, std::size_t plain) {
   double sum = 0.0;
-  for (const double r : residuals) sum += std::abs(r) <= cut ? r * r : cut * (2.0 * std::abs(r) - cut);
+  for (std::size_t i = 0; i < residuals.size(); ++i) {
+    const double r = std::abs(residuals[i]);
+    sum += r <= cut || i + plain >= residuals.size() ? r * r : cut * (2.0 * r - cut);
+  }
   return sum;
 }
 
@@ -81,7 +84,7 @@ std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const
 double ModelFit::error() const {
   const auto values = residuals(fit_.shares);
   const auto freedom = static_cast<double>(values.size()) - static_cast<double>(model_.unknowns.size());
-  return std::max(kLeastError, std::sqrt(loss_of(values, cut_) / std::max(1.0, freedom)));
+  return std::max(kLeastError, std::sqrt(loss_of(values, cut_, prior_.size()) / std::max(1.0, freedom)));
 }
 
 /// Takes out one parameter that nothing depends on. A protocol's rate without effect means that no probe takes that
@@ -126,7 +129,7 @@ bool ModelFit::is_nothing(std::size_t p) const {
   shares[p] = dimension == Dimension::Rate ? 1.0 : 0.0;  // the end of its range
   const auto without = residuals(shares);
   constexpr double kWorse = 1.05;
-  return loss_of(without, cut_) <= kWorse * loss_of(with, cut_);
+  return loss_of(without, cut_, prior_.size()) <= kWorse * loss_of(with, cut_, prior_.size());
 }
 
 /// A protocol starts as what was found for all sizes together, with `steps` times its costs per round; one with flags
@@ -183,7 +186,7 @@ bool ModelFit::run(std::map<std::string, double>& before) {
   auto values = residuals(fit_.shares);
   values.resize(probes_.size());
   const auto n = static_cast<double>(probes_.size());
-  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values, cut_) / n)) +
+  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values, cut_, 0) / n)) +
                static_cast<double>(model_.unknowns.size()) * std::log(n);
   return true;
 }
@@ -206,7 +209,7 @@ bool ModelFit::refine() {
     auto values = residuals(fit_.shares);
     values.resize(probes_.size());
     const double spread = std::max(kLeastCut, spread_of(std::move(values)));
-    if (spread > kSame * cut_) break;
+    if (spread > kSame * cut_ || round + 1 == kMostRounds) break;
     cut_ = spread;
   }
   return true;

@@ -3,14 +3,9 @@
 #include <algorithm>
 
 #include "sim/engine/critical_path.hpp"
-#include "sim/plan/compile.hpp"
 
 namespace simsync {
 namespace {
-
-void compile_again(Problem& problem) {
-  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
-}
 
 /// The class that `name` stands for, with bandwidth to spare; under a name of its own, because the same class may
 /// also serve where it is to stay as it is.

@@ -14,6 +14,12 @@
 
 namespace simsync {
 
+std::optional<std::pair<std::string, std::string>> parse_setting(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) return std::nullopt;
+  return std::pair{text.substr(0, equals), text.substr(equals + 1)};
+}
+
 std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings) {
   std::map<std::string, std::string> last;
   for (const auto& [key, value] : settings) last[key] = value;
@@ -26,18 +32,21 @@ std::optional<std::vector<std::pair<std::string, std::string>>> parse_settings_t
   std::vector<std::pair<std::string, std::string>> out;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(';', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    const std::size_t equals = part.find('=');
-    if (equals == std::string::npos || equals == 0) return std::nullopt;
-    out.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    const auto setting = parse_setting(text.substr(at, end - at));
+    if (!setting) return std::nullopt;
+    out.push_back(*setting);
     at = end + 1;
   }
   return out;
 }
 
+void compile_again(Problem& problem) {
+  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
+}
+
 Problem for_real_run(Problem problem) {
   for (NodeGroup& group : problem.cluster.groups) group.cpu.dispatch_latency = Seconds{0.0};
-  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
+  compile_again(problem);
   return problem;
 }
 

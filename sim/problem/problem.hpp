@@ -42,11 +42,15 @@ struct Problem {
   std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people
 };
 
+/// `key=value`, split at the first '='; nothing without one or without a key.
+std::optional<std::pair<std::string, std::string>> parse_setting(const std::string& text);
 /// Settings in one text: `key=value` sorted by key and joined by ';', of a key given twice the last.
 std::string settings_text(const std::vector<std::pair<std::string, std::string>>& settings);
 /// The inverse; nothing when a part has no '=' or no key. An empty text is no settings.
 std::optional<std::vector<std::pair<std::string, std::string>>> parse_settings_text(const std::string& text);
 
+/// Makes the plan anew after a change of the other parts. @throws PlanError.
+void compile_again(Problem& problem);
 /// The same question for processes that run it: what a thread takes to wake up (`dispatch_latency`) is not in the plan,
 /// because theirs does so by itself. @throws PlanError.
 Problem for_real_run(Problem problem);

@@ -23,7 +23,7 @@ std::vector<std::pair<std::string, std::string>> Calibration::settings() const {
 bool operator==(const Calibration& a, const Calibration& b) {
   return a.cluster == b.cluster && a.date == b.date && a.sources == b.sources && a.rows == b.rows &&
          a.residuals == b.residuals && a.repeat_pct == b.repeat_pct && a.assumed == b.assumed &&
-         a.parameters == b.parameters && a.correlation == b.correlation;
+         a.parameters == b.parameters && a.correlation == b.correlation && a.measured == b.measured;
 }
 
 bool is_for(const Calibration& calibration, const Cluster& cluster) {
@@ -45,6 +45,7 @@ void apply_settings(Cluster& cluster, const std::vector<std::pair<std::string, s
 void apply(Cluster& cluster, const Calibration& calibration) {
   try {
     apply_settings(cluster, calibration.settings());
+    cluster.collective.measured = calibration.measured;  // others belong to other numbers
   } catch (const InputError& e) {
     Diagnostic finding = e.diagnostics().front();
     finding.message = fmt::format("{}: {}", calibration.file, finding.message);

@@ -40,6 +40,7 @@ struct Calibration {
   std::vector<std::pair<std::string, std::string>> assumed;  ///< set_parameter's keys and values that were not fitted
   std::vector<CalibratedParameter> parameters;
   std::vector<std::vector<double>> correlation;  ///< symmetric, in the order of `parameters`; 1 on the diagonal
+  std::vector<MeasuredRatios> measured;          ///< what the parameters leave of the collectives
   std::string file;                              ///< where it was read from, for messages
 
   /// Covariance of two parameters, each on its own axis.

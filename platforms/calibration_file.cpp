@@ -9,6 +9,7 @@
 #include "base/parse_units.hpp"
 #include "base/yaml.hpp"
 #include "platforms/calibration.hpp"
+#include "platforms/measured_ratios.hpp"
 #include "platforms/yaml_text.hpp"
 
 namespace simsync {
@@ -121,6 +122,7 @@ void read(const yaml::Node& root, Calibration& out) {
   });
   if (const auto node = top.require("parameters")) read_parameters(node, out);
   out.correlation = read_correlation(top.optional("correlation"), out.parameters.size());
+  if (const auto node = top.optional("measured")) out.measured = read_measured_ratios(node);
 }
 
 }  // namespace
@@ -176,7 +178,7 @@ std::string to_yaml(const Calibration& c) {
     for (std::size_t j = 0; j <= i; ++j) cells.push_back(format_shortest(c.correlation[i][j]));
     out += fmt::format("  - [{}]\n", fmt::join(cells, ", "));
   }
-  return out;
+  return out + measured_ratios_text(c.measured, 0);
 }
 
 }  // namespace simsync

@@ -122,6 +122,16 @@ struct Protocol {
   friend bool operator==(const Protocol&, const Protocol&) = default;
 };
 
+/// What collectives took over what the numbers of the cluster say, in groups of one shape: a library switches between
+/// its ways where it thinks best, which follows from no cost of theirs.
+struct MeasuredRatios {
+  std::string primitive = "all-reduce";  ///< `all-reduce`, `all-gather` or `reduce-scatter`
+  int nodes = 1;
+  int ranks = 2;
+  std::vector<std::pair<Bytes, double>> points;  ///< payload, ascending, and measured over predicted time
+  friend bool operator==(const MeasuredRatios&, const MeasuredRatios&) = default;
+};
+
 /// Collective costs that do not follow from the links; fitted by calibration or taken from the NCCL tables.
 struct CollectiveCosts {
   Seconds launch{10e-6};      ///< start of one collective (kernel launch and synchronization)
@@ -138,6 +148,8 @@ struct CollectiveCosts {
   std::optional<BytesPerSecond> payload_rate;
   /// By name; a collective runs with the one that is fastest for its size. None: one way, described above.
   std::map<std::string, Protocol> protocols;
+  /// What the numbers above do not say of collectives that were measured (platforms/measured_ratios.hpp).
+  std::vector<MeasuredRatios> measured;
   friend bool operator==(const CollectiveCosts&, const CollectiveCosts&) = default;
 };
 

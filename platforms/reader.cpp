@@ -9,6 +9,7 @@
 #include "platforms/check.hpp"
 #include "platforms/field_reader.hpp"
 #include "platforms/fields.hpp"
+#include "platforms/measured_ratios.hpp"
 
 namespace simsync {
 namespace {
@@ -85,7 +86,14 @@ void read_cluster(const yaml::Node& root, Cluster& cluster, NodeIndex& index) {
     FieldReader part(mapping, index);
     fields::visit(part, cluster.network, links);
   });
-  reader.part("collective", cluster.collective);
+  top.maybe("collective", [&](const yaml::Node& n) {
+    index.add(n);
+    auto mapping = n.mapping();
+    FieldReader part(mapping, index);
+    fields::visit(part, cluster.collective);
+    if (const auto measured = mapping.optional("measured"))
+      cluster.collective.measured = read_measured_ratios(measured);
+  });
 }
 
 /// Adds the devices that the groups name and the file does not describe.

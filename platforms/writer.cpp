@@ -5,6 +5,7 @@
 
 #include "platforms/field_text.hpp"
 #include "platforms/fields.hpp"
+#include "platforms/measured_ratios.hpp"
 #include "platforms/reader.hpp"
 #include "platforms/yaml_text.hpp"
 
@@ -112,6 +113,7 @@ std::string to_yaml(const Cluster& cluster) {
   FieldWriter network(out, 2);
   fields::visit(network, copy.network, links);
   top.part("collective", copy.collective);
+  out += measured_ratios_text(copy.collective.measured, 2);
   return out;
 }
 

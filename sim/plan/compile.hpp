@@ -23,6 +23,9 @@ CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol);
 /// What a collective takes before its rounds: its launch, and the pass over its payload.
 Seconds collective_setup(const CollectiveCosts& costs, double bytes);
 
+/// Measured over modelled time of a collective over such a group, 1 where nothing near it was measured.
+double stretch_of(const CollectiveCosts& costs, CollectivePrimitive primitive, const GroupShape& group, double bytes);
+
 /// A plan of one collective over `ranks` (node by node), asked for as often as it is replayed.
 /// @throws PlanError when a rank is not a place of the cluster.
 Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, CollectivePrimitive primitive,

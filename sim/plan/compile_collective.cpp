@@ -4,9 +4,11 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "platforms/measured_ratios.hpp"
 #include "platforms/topology.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/plan_writer.hpp"
+#include "strategies/names.hpp"
 
 namespace simsync {
 namespace {
@@ -104,6 +106,11 @@ Seconds collective_setup(const CollectiveCosts& costs, double bytes) {
   return costs.launch + (costs.payload_rate ? Seconds{bytes / costs.payload_rate->value()} : Seconds{0.0});
 }
 
+double stretch_of(const CollectiveCosts& costs, CollectivePrimitive primitive, const GroupShape& group, double bytes) {
+  if (costs.measured.empty() || !group.alike()) return 1.0;
+  return measured_ratio(costs.measured, name_of(primitive), group.nodes(), group.ranks(), bytes);
+}
+
 Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, CollectivePrimitive primitive,
                      CollectiveAlgorithm algorithm, double bytes) {
   SIMSYNC_ASSERT(!ranks.empty());
@@ -127,15 +134,41 @@ Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, Collectiv
   op.algorithm = choice.algorithm;
   op.protocol = choice.protocol;
   plan.ops.push_back(std::move(op));
+  detail::stretch_collectives(plan, cluster.collective);
   return plan;
 }
 
 namespace detail {
 
+namespace {
+
+/// The group of the first cell.
+GroupShape group_of(const Plan& plan, const Op& op) {
+  const auto [begin, end] = plan.cell_ranks(op.scope, 0);
+  return op.scope == Scope::Job ? group_shape(plan) : GroupShape{.node_begin = {0, end - begin}};
+}
+
+/// Whether the library runs this algorithm by itself: only its own ones were measured.
+bool is_own(const CollectiveCosts& costs, CollectiveAlgorithm algorithm) {
+  if (costs.algorithm != "auto") return costs.algorithm == name_of(algorithm);
+  return algorithm == CollectiveAlgorithm::Ring || algorithm == CollectiveAlgorithm::DoubleBinaryTree;
+}
+
+}  // namespace
+
+void stretch_collectives(Plan& plan, const CollectiveCosts& costs) {
+  for (Op& op : plan.ops) {
+    if (op.kind != OpKind::Collective) continue;
+    if (!is_own(costs, op.algorithm)) continue;
+    op.stretch = stretch_of(costs, op.primitive, group_of(plan, op), op.bytes);
+    op.duration += (op.stretch - 1.0) * collective_setup(costs, op.bytes);
+  }
+}
+
 void PlanWriter::choose_protocol(Op& op) const {
   if (cluster.collective.protocols.empty()) return;
   const auto [begin, end] = plan.cell_ranks(op.scope, 0);
-  const GroupShape group = op.scope == Scope::Job ? group_shape(plan) : GroupShape{.node_begin = {0, end - begin}};
+  const GroupShape group = group_of(plan, op);
   const std::vector<Place> ranks(plan.ranks.begin() + begin, plan.ranks.begin() + end);
   op.protocol = choose(op.primitive, op.algorithm, group, op.bytes, link_rates(cluster, ranks)).protocol;
 }

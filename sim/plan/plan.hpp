@@ -108,6 +108,9 @@ struct Op {
   CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
   std::string protocol;  ///< Collective: name in CollectiveCosts::protocols; empty: the cluster tells none apart
+  /// Collective: measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its rounds,
+  /// costs and bytes, so many times. Its setup in `duration` has it already.
+  double stretch = 1.0;
 };
 
 /// A resource that serves some instances at a time: a device's compute stream, its communication stream, a

@@ -210,8 +210,10 @@ Seconds CollectiveEstimates::of(const Probe& probe) {
     plan.set_ranks(places_of(probe, cluster_));
     group = {group_shape(plan), link_rates(cluster_, plan.ranks)};
   }
-  return collective_setup(cluster_.collective, probe.bytes) +
-         choose(primitive_of(probe.kind), probe.algorithm, group.shape, probe.bytes, group.rates).time;
+  const CollectivePrimitive primitive = primitive_of(probe.kind);
+  return stretch_of(cluster_.collective, primitive, group.shape, probe.bytes) *
+         (collective_setup(cluster_.collective, probe.bytes) +
+          choose(primitive, probe.algorithm, group.shape, probe.bytes, group.rates).time);
 }
 
 Plan plan_of(const Probe& probe, const Cluster& cluster) {

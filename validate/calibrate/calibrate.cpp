@@ -40,7 +40,8 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
   } else {
     models = {{.name = "as told", .assumed = {}, .unknowns = options.unknowns}};
   }
-  const Cluster grown = grown_for(cluster, probes);
+  Cluster grown = grown_for(cluster, probes);
+  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
   std::vector<std::unique_ptr<ModelFit>> fits;
   std::map<std::string, double> found;
   std::size_t done = 0;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
+#include "validate/calibrate/keep_ratios.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -267,6 +268,16 @@ CalibrationResult ModelFit::result() {
   out.rows = predict_rows(calibrated, probes_);
   c.residuals = residuals_of(out.rows);
   c.repeat_pct = repeat_pct_of(probes_);
+  for (GroupRatios& group : ratios_of(calibrated, out.rows)) {
+    if (!group.helps()) continue;
+    out.notes.push_back(
+        fmt::format("{} of {} ranks on {} node{}: the numbers are {:.1f} % off on average, the ratios of the other "
+                    "sizes with them {:.1f} %; "
+                    "kept",
+                    group.ratios.primitive, group.ratios.ranks, group.ratios.nodes, group.ratios.nodes > 1 ? "s" : "",
+                    100.0 * std::expm1(group.without), 100.0 * std::expm1(group.left_out)));
+    c.measured.push_back(std::move(group.ratios));
+  }
   return out;
 }
 

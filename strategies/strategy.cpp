@@ -109,6 +109,19 @@ void check_graph(const Strategy& strategy, const Cluster& cluster) {
 
 }  // namespace
 
+std::string mode_of(const Strategy& strategy) {
+  bool bounded = false;
+  for (const VariableStrategy& how : strategy.variables) {
+    for (const Shard& shard : how.shards) {
+      const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
+      if (ps == nullptr) continue;
+      if (!ps->sync) return "async";
+      bounded = bounded || ps->staleness > 0;
+    }
+  }
+  return bounded ? "ssp" : "sync";
+}
+
 bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
   return variable.sparse && !entry.sparse_as_dense;
 }

@@ -57,18 +57,27 @@ void Cells::index_instances(const Plan& plan) {
 }
 
 void Cells::count_waits(const Plan& plan) {
-  waits_now_.assign(instances_, 0);
-  waits_before_.assign(instances_, 0);
+  waits_[0].assign(instances_, 0);
   for (std::size_t id = 0; id < plan.ops.size(); ++id) {
     const Op& op = plan.ops[id];
     for (int cell = 0; cell < count(op.scope); ++cell) {
       for (const After& after : op.after) {
         const auto [begin, end] = related(op.scope, cell, plan.ops[static_cast<std::size_t>(after.op)].scope);
-        auto& waits = after.lag == 0 ? waits_now_ : waits_before_;
+        auto& waits = waits_[after.lag];
+        waits.resize(instances_, 0);
         waits[number(static_cast<OpId>(id), cell)] += end - begin;
       }
     }
   }
+}
+
+std::vector<std::int32_t> Cells::waits_in(int k) const {
+  std::vector<std::int32_t> out = waits_now();
+  for (const auto& [lag, waits] : waits_) {
+    if (lag == 0 || lag > k) continue;
+    for (std::size_t i = 0; i < instances_; ++i) out[i] += waits[i];
+  }
+  return out;
 }
 
 }  // namespace simsync::detail

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -38,10 +39,10 @@ public:
   }
   /// Ops that wait for `op`: After::op is the waiting one.
   [[nodiscard]] const std::vector<After>& releases(OpId op) const { return releases_[static_cast<std::size_t>(op)]; }
+  /// By number: predecessors in iteration `k` and all before it, as far as these exist.
+  [[nodiscard]] std::vector<std::int32_t> waits_in(int k) const;
   /// By number: predecessors in the same iteration.
-  [[nodiscard]] const std::vector<std::int32_t>& waits_now() const { return waits_now_; }
-  /// By number: predecessors in the iteration before.
-  [[nodiscard]] const std::vector<std::int32_t>& waits_before() const { return waits_before_; }
+  [[nodiscard]] const std::vector<std::int32_t>& waits_now() const { return waits_.at(0); }
 
 private:
   void index_instances(const Plan& plan);
@@ -53,8 +54,7 @@ private:
   std::vector<std::size_t> first_;  ///< op -> number of its first instance
   std::size_t instances_ = 0;
   std::vector<std::vector<After>> releases_;
-  std::vector<std::int32_t> waits_now_;
-  std::vector<std::int32_t> waits_before_;
+  std::map<int, std::vector<std::int32_t>> waits_;  ///< by lag, then by number
 };
 
 }  // namespace simsync::detail

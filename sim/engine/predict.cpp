@@ -11,7 +11,7 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.model = problem.model.name();
   row.cluster = problem.cluster.name;
   row.strategy = request.strategy;
-  row.mode = "sync";
+  row.mode = mode_of(problem.strategy);
   row.workers = request.workers;
   row.batch = problem.profile.batch;
   row.step_time = prediction.step;

@@ -16,7 +16,7 @@ struct PredictedRow {
   std::string model;
   std::string cluster;
   std::string strategy;
-  std::string mode;  ///< `sync`
+  std::string mode;                 ///< mode_of(Strategy)
   int workers = 1;
   std::int64_t batch = 1;           ///< per worker
   Seconds step_time;                ///< steady state

@@ -36,6 +36,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       ways_(plan, cells_, topology_, network_),
       telling_(plan, cells_, topology_),
       recorder_(options.record),
+      pace_(cells_.ranks().size(), options.steps_per_worker),
       devices_(cells_.ranks().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r)
     devices_[r].slowdown = cluster_.group_of(cells_.ranks()[r].node).compute_slowdown;
@@ -46,9 +47,7 @@ Replay::Iteration& Replay::iteration(int k) {
   while (static_cast<int>(iterations_.size()) <= k) {
     auto next = std::make_unique<Iteration>();
     next->left = static_cast<std::int64_t>(cells_.instances());
-    next->pending = cells_.waits_now();
-    if (!iterations_.empty())
-      for (std::size_t i = 0; i < cells_.instances(); ++i) next->pending[i] += cells_.waits_before()[i];
+    next->pending = cells_.waits_in(static_cast<int>(iterations_.size()));
     iterations_.push_back(std::move(next));
   }
   return *iterations_[static_cast<std::size_t>(k)];
@@ -72,11 +71,17 @@ void Replay::complete(const Instance& instance) {
       leave_queue(instance, span);
   }
   leave_connection(instance);
+  if (instance.op == plan_.step_end) {
+    pace_.note(static_cast<std::size_t>(instance.cell), network_.now());
+    stopped_ = stopped_ || pace_.enough();
+  }
   // The last iteration that counts has the next one in its way, as every other.
-  const int last_needed = options_.max_iterations > 1 ? options_.max_iterations : 0;
+  const int last_needed = own_pace()                    ? std::numeric_limits<int>::max()
+                          : options_.max_iterations > 1 ? options_.max_iterations
+                                                        : 0;
   for (const After& next : cells_.releases(instance.op)) {
     const int k = instance.iteration + next.lag;
-    if (k > last_needed) continue;
+    if (k > last_needed || (own_pace() && stopped_)) continue;
     const auto [begin, end] =
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
     for (int cell = begin; cell < end; ++cell) {
@@ -100,6 +105,10 @@ void Replay::tell(const Instance& waiting, std::int32_t cause) {
 
 void Replay::finish_iteration(int k) {
   if (stopped_) return;
+  if (own_pace()) {
+    iterations_[static_cast<std::size_t>(k)]->pending = {};
+    return;
+  }
   // Iterations end in order: every op of k + 1 has a way back to one of k.
   iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
@@ -211,11 +220,15 @@ Prediction Replay::run() {
   return result();
 }
 
-Prediction Replay::result() {
-  Prediction out;
-  out.finished = !given_up_;
-  out.work = network_.work();
-  if (given_up_) return out;
+void Replay::find_step(Prediction& out) const {
+  if (own_pace()) {
+    out.step = pace_.step();
+    out.rank_steps = pace_.step_of_each();
+    out.staleness = pace_.staleness();
+    out.steps = {out.step};
+    out.steady = true;
+    return;
+  }
   SIMSYNC_ASSERT(!iteration_end_.empty());
   double before = 0.0;
   for (const Seconds end : iteration_end_) {
@@ -228,6 +241,14 @@ Prediction Replay::result() {
   for (std::size_t i = half; i < out.steps.size(); ++i) sum += out.steps[i].value();
   out.step = Seconds{sum / static_cast<double>(out.steps.size() - half)};
   out.steady = steady_;
+}
+
+Prediction Replay::result() {
+  Prediction out;
+  out.finished = !given_up_;
+  out.work = network_.work();
+  if (given_up_) return out;
+  find_step(out);
   double compute = 0.0;
   for (const Op& op : plan_.ops)
     if (op.kind == OpKind::Compute) compute += op.duration.value();

@@ -18,6 +18,7 @@
 #include "sim/engine/replay_state.hpp"
 #include "sim/engine/telling.hpp"
 #include "sim/engine/ways.hpp"
+#include "sim/engine/worker_pace.hpp"
 
 namespace simsync::detail {
 
@@ -46,6 +47,8 @@ private:
   void report();
   FlowNetwork::Token token(Pending pending);
   [[nodiscard]] Prediction result();
+  [[nodiscard]] bool own_pace() const { return plan_.step_end >= 0; }
+  void find_step(Prediction& out) const;
   void record_into(Prediction& out);
 
   // replay_resources.cpp: queues, devices, transfers
@@ -57,6 +60,7 @@ private:
   void leave_queue(const Instance& instance, std::int32_t cause);
   void start(const Instance& instance, std::int32_t cause);
   void start_compute(const Instance& instance);
+  [[nodiscard]] Seconds compute_time(const Instance& instance) const;
   void arm_compute(Device& device, const Instance& instance);
   void collective_on_device(int rank, int change);
   void start_transfer(const Instance& instance);
@@ -95,6 +99,7 @@ private:
   std::int64_t completed_ = 0;  ///< instances of ops
   bool stopped_ = false;
   bool steady_ = false;
+  WorkerPace pace_;
   bool given_up_ = false;                                ///< more work than ReplayOptions::most_work
   std::deque<std::pair<Instance, std::int32_t>> ready_;  ///< with the span that released it
   bool draining_ = false;

@@ -116,13 +116,16 @@ Seconds compression_time(const VariableStrategy& how, double bytes, const Device
 
 void write_compute(PlanWriter& writer) {
   const std::size_t layers = writer.model.layer_count();
-  const auto compute = [&](LayerId layer, Phase phase, Seconds duration, OpId previous) {
+  const auto& steps = writer.profile.steps;
+  const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous) {
+    const Seconds duration = writer.profile.layers[layer].*part;
     Op op;
     op.kind = OpKind::Compute;
     op.scope = Scope::Rank;
     op.queue = writer.compute;
     op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
     op.duration = duration;
+    for (const auto& step : steps) op.samples.push_back(step[layer].*part);
     op.parts = {{static_cast<std::int32_t>(layer), phase, duration}};
     if (previous >= 0) op.after.push_back({previous, 0});
     return writer.add(std::move(op));
@@ -132,10 +135,10 @@ void write_compute(PlanWriter& writer) {
   writer.gates.resize(layers);
   OpId previous = -1;
   for (LayerId layer = 0; layer < layers; ++layer)
-    previous = writer.forward[layer] = compute(layer, Phase::Forward, writer.profile.layers[layer].forward, previous);
+    previous = writer.forward[layer] = compute(layer, Phase::Forward, &LayerTime::forward, previous);
   for (LayerId layer = layers; layer-- > 0;)
     previous = writer.backward[layer] =
-        compute(layer, Phase::Backward, writer.profile.layers[layer].backward, previous);
+        compute(layer, Phase::Backward, &LayerTime::backward, previous);
 }
 
 void write_updates(PlanWriter& writer) {
@@ -213,6 +216,7 @@ void merge_compute(Plan& plan) {
     Op& merged = plan.ops[static_cast<std::size_t>(target)];
     if (merged.kind != OpKind::Compute || merged.scope != op.scope || merged.queue != op.queue) continue;
     merged.duration += op.duration;
+    for (std::size_t s = 0; s < op.samples.size(); ++s) merged.samples[s] += op.samples[s];
     merged.parts.insert(merged.parts.end(), op.parts.begin(), op.parts.end());
     into[i] = target;
     gone[i] = true;
@@ -227,6 +231,7 @@ void merge_compute(Plan& plan) {
   const auto moved = [&](OpId id) { return renumbered[static_cast<std::size_t>(into[static_cast<std::size_t>(id)])]; };
   for (Op& op : kept)
     for (After& after : op.after) after.op = moved(after.op);
+  if (plan.step_end >= 0) plan.step_end = moved(plan.step_end);
   plan.ops = std::move(kept);
 }
 

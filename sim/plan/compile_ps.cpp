@@ -41,7 +41,7 @@ public:
   void write_refresh() {
     if (stays_on_gpus()) return;
     for (std::size_t i = 0; i < pieces_.size(); ++i)
-      if (pieces_[i].how.local_replication) refreshed_.push_back(pull(pieces_[i], updates_[i]));
+      if (pieces_[i].how.local_replication) refreshed_.push_back({pull(pieces_[i], updates_[i]), 0});
   }
 
   /// Reading back; `start` is the op that opens the next step, -1 when nothing has to be waited for.
@@ -54,7 +54,7 @@ public:
     std::vector<OpId> arrived;
     for (std::size_t i = 0; i < pieces_.size(); ++i) {
       const Piece& piece = pieces_[i];
-      const OpId fresh = start >= 0 ? start : updates_[i];
+      const After fresh = start >= 0 ? After{start, 0} : updates_[i];
       const OpId pulled = pull(piece, fresh);
       if (piece.how.local_replication && scheduled()) {
         finish(copy_to_device(piece.bytes, {pulled}, label(piece.number)));
@@ -68,7 +68,7 @@ public:
   }
 
   /// What has to happen before a step that reads its variables from servers may return.
-  [[nodiscard]] const std::vector<OpId>& returned() const { return refreshed_.empty() ? updates_ : refreshed_; }
+  [[nodiscard]] const std::vector<After>& returned() const { return refreshed_.empty() ? updates_ : refreshed_; }
 
 private:
   [[nodiscard]] bool scheduled() const {
@@ -219,16 +219,17 @@ private:
   }
 
   /// `arrived`, once a thread of the server can begin with it.
-  OpId dispatched(const Piece& piece, Scope scope, OpId arrived) {
+  After dispatched(const Piece& piece, Scope scope, After arrived) {
     const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
     if (latency.value() <= 0.0) return arrived;
     Op op = server_work(piece, scope, Phase::Dispatch, latency, 0.0);
     op.queue = -1;
-    op.after = {{arrived, 0}};
-    return w_.add(std::move(op));
+    op.after = {arrived};
+    return {w_.add(std::move(op)), 0};
   }
 
-  OpId push(const Piece& piece, OpId whole) {
+  /// The server has the gradient, and has added it to the others' where these are waited for.
+  After push(const Piece& piece, OpId whole) {
     const bool aggregated = piece.how.local_aggregation;
     const double gathered =
         travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
@@ -247,37 +248,41 @@ private:
     op.duration += op.packing;
     op.after = {{ready, 0}};
     const Scope scope = op.scope;
-    const OpId sent = dispatched(piece, scope, w_.add(std::move(op)));
+    const After sent = dispatched(piece, scope, {w_.add(std::move(op)), 0});
+    if (!piece.how.sync) return sent;
     constexpr double kSumPasses = 3.0;  // two operands read, one written
     Op sum =
         server_work(piece, scope, Phase::Aggregate,
                     per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
-    sum.after = {{sent, 0}};
+    sum.after = {sent};
     // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
     // pieces.
     sum.one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
-    return w_.add(std::move(sum));
+    return {w_.add(std::move(sum)), 0};
   }
 
-  OpId update(const Piece& piece, OpId summed) {
+  /// Without synchronization every gradient is applied on its own as it comes. Bounded staleness: who waits for the
+  /// update waits for the one that many steps before.
+  After update(const Piece& piece, After summed) {
     const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
     constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
-    Op op =
-        server_work(piece, Scope::Job, Phase::Update,
-                    here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0},
-                    here ? piece.bytes : 0.0);
-    op.after = {{summed, 0}};
-    return w_.add(std::move(op));
+    const Seconds applied =
+        here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0};
+    const Scope scope = piece.how.sync ? Scope::Job : piece.how.local_aggregation ? Scope::Node : Scope::Rank;
+    Op op = server_work(piece, scope, Phase::Update, piece.how.sync ? applied : per_tensor(piece) + applied,
+                        here ? piece.bytes : 0.0);
+    op.after = {summed};
+    return {w_.add(std::move(op)), piece.how.staleness};
   }
 
-  OpId pull(const Piece& piece, OpId fresh) {
+  OpId pull(const Piece& piece, After fresh) {
     const bool proxy = piece.how.local_replication;
     const Scope scope = proxy ? Scope::Node : Scope::Rank;
     fresh = dispatched(piece, scope, fresh);
     if (per_tensor(piece).value() > 0.0) {
       Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
-      serve.after = {{fresh, 0}};
-      fresh = w_.add(std::move(serve));
+      serve.after = {fresh};
+      fresh = {w_.add(std::move(serve)), 0};
     }
     Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server},
                      {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
@@ -286,7 +291,7 @@ private:
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;
     op.duration = w_.strategy.graph.per_operation_cost;
-    op.after = {{fresh, 0}};
+    op.after = {fresh};
     return w_.add(std::move(op));
   }
 
@@ -313,8 +318,8 @@ private:
   const Variable& variable_;
   const VariableStrategy& how_;
   std::vector<Piece> pieces_;
-  std::vector<OpId> updates_;    ///< by piece
-  std::vector<OpId> refreshed_;  ///< by piece, of copies that are refreshed before the step returns
+  std::vector<After> updates_;    ///< by piece
+  std::vector<After> refreshed_;  ///< by piece, of copies that are refreshed before the step returns
 };
 
 /// Reads after an update follow the forward pass. Reads at the start of a step have no order of their own (TensorFlow
@@ -329,18 +334,6 @@ std::vector<VariableOnServers*> reading_order(const Strategy& strategy, std::vec
   return order;
 }
 
-void refuse_asynchronous(const PlanWriter& writer) {
-  for (const auto& how : writer.strategy.variables) {
-    for (const Shard& shard : how.shards) {
-      const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
-      if (ps != nullptr && (!ps->sync || ps->staleness > 0))
-        throw PlanError("strategy '" + writer.strategy.name + "' lets workers run ahead (variable '" +
-                        writer.model.variable(how.variable).name +
-                        "'): only synchronous training is simulated, with sync true and staleness 0");
-    }
-  }
-}
-
 bool sums_on_hosts(const PlanWriter& writer) {
   const auto on_host = [](const Shard& shard) {
     const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
@@ -353,29 +346,36 @@ bool sums_on_hosts(const PlanWriter& writer) {
 }  // namespace
 
 void write_parameter_servers(PlanWriter& writer) {
-  refuse_asynchronous(writer);
   if (sums_on_hosts(writer) && !writer.hosts_alike())
     writer.plan.notes.emplace_back(
         "hosts differ in ranks or processors: each is charged what the fullest and slowest takes");
   std::vector<VariableOnServers> all;
   for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
   const bool reads_inside_step = writer.strategy.graph.pull_at_step_start;
-  std::vector<OpId> returned;
+  const bool ahead = mode_of(writer.strategy) != "sync";
+  std::vector<After> returned;
   for (auto& variable : all) {
     variable.write_push();
     if (reads_inside_step) variable.write_refresh();
     returned.insert(returned.end(), variable.returned().begin(), variable.returned().end());
   }
   OpId start = -1;
+  if (ahead && !reads_inside_step)
+    throw PlanError(
+        "strategy '" + writer.strategy.name +
+        "' lets workers run ahead, and reads variables as they are updated: only those that read them at the "
+        "start of a step (pull_at_step_start) can run ahead");
   if (reads_inside_step && !returned.empty()) {
     Op op;
     op.kind = OpKind::HostWork;
-    op.scope = Scope::Job;
+    op.scope = ahead ? Scope::Rank : Scope::Job;
     op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
-    for (const OpId id : returned) op.after.push_back({id, 0});
+    if (ahead) op.from = {End::Kind::Host, {}};
+    op.after = returned;
     op.after.push_back({writer.backward.front(), 0});
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));
+    if (ahead) writer.plan.step_end = start;
   }
   for (VariableOnServers* variable : reading_order(writer.strategy, all)) variable->write_pull(start);
   for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);

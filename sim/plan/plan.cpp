@@ -93,7 +93,7 @@ void check(const Plan& plan) {
     const Op& op = plan.ops[static_cast<std::size_t>(id)];
     SIMSYNC_ASSERT(op.queue >= -1 && op.queue < static_cast<QueueId>(plan.queues.size()));
     for (const After& after : op.after) {
-      SIMSYNC_ASSERT(after.op >= 0 && after.op < ops && (after.lag == 0 || after.lag == 1));
+      SIMSYNC_ASSERT(after.op >= 0 && after.op < ops && after.lag >= 0);
       if (after.lag != 0) continue;
       ++waits[static_cast<std::size_t>(id)];
       releases[static_cast<std::size_t>(after.op)].push_back(id);

@@ -60,7 +60,7 @@ struct End {
   Place place;
 };
 
-/// `op` must be complete before this one starts; `lag` 1 means the op of the iteration before.
+/// `op` must be complete before this one starts; `lag` 1 means the op of the iteration before, 2 of the one before that.
 struct After {
   OpId op = 0;
   int lag = 0;
@@ -93,6 +93,8 @@ struct Op {
   /// first.
   Seconds packing;
   std::vector<ComputePart> parts;  ///< Compute only; may be empty
+  /// Compute only: `duration` in each step that was profiled; a rank at its own pace draws one for all ops of a step.
+  std::vector<Seconds> samples;
   /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
   bool one_at_a_time = false;
 
@@ -132,6 +134,9 @@ struct Plan {
   std::vector<int> nodes;           ///< nodes with ranks, ascending: cell index -> node
   std::vector<int> node_begin;      ///< cell index -> first rank; one more entry than `nodes`
   std::vector<Place> servers;       ///< fixed places that hold parameters, ascending, without repetition
+  /// The op of every rank that ends its step, where ranks need not wait for each other in every step (asynchronous
+  /// training, bounded staleness); -1: all are in lock step.
+  OpId step_end = -1;
   std::int32_t tensors = 0;         ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
   std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people

@@ -1,0 +1,48 @@
+#include "sim/engine/worker_pace.hpp"
+
+#include <algorithm>
+
+namespace simsync::detail {
+
+void WorkerPace::note(std::size_t worker, Seconds now) {
+  by_worker_[worker].push_back(ends_.size());
+  ends_.emplace_back(worker, now);
+}
+
+std::vector<Seconds> WorkerPace::step_of_each() const {
+  std::vector<Seconds> out;
+  for (const auto& ends : by_worker_) {
+    const auto first = std::lower_bound(ends.begin(), ends.end(), warm_up());
+    const auto steps = std::distance(first, ends.end()) - 1;
+    if (steps < 1) {
+      out.push_back(ends_.back().second - ends_[warm_up()].second);
+      continue;
+    }
+    out.push_back(1.0 / static_cast<double>(steps) * (ends_[ends.back()].second - ends_[*first].second));
+  }
+  return out;
+}
+
+Seconds WorkerPace::step() const {
+  double rate = 0.0;
+  for (const Seconds step : step_of_each()) rate += 1.0 / step.value();
+  return Seconds{static_cast<double>(by_worker_.size()) / rate};
+}
+
+std::vector<double> WorkerPace::staleness() const {
+  std::vector<double> out;
+  double steps = 0.0;
+  for (const auto& ends : by_worker_) {
+    for (std::size_t i = 1; i < ends.size(); ++i) {
+      if (ends[i - 1] < warm_up()) continue;
+      const std::size_t others = ends[i] - ends[i - 1] - 1;
+      if (out.size() <= others) out.resize(others + 1, 0.0);
+      out[others] += 1.0;
+      steps += 1.0;
+    }
+  }
+  for (double& share : out) share /= steps;
+  return out;
+}
+
+}  // namespace simsync::detail

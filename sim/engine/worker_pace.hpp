@@ -1,0 +1,37 @@
+// Workers that run at their own pace: how fast they are together, and how old what they read is. Private to sim/engine.
+#pragma once
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace simsync::detail {
+
+class WorkerPace {
+public:
+  /// `steps` of a worker on average are enough.
+  WorkerPace(std::size_t workers, int steps)
+      : enough_(workers * static_cast<std::size_t>(steps)), by_worker_(workers) {}
+
+  /// A worker has ended a step. In order of time.
+  void note(std::size_t worker, Seconds now);
+  [[nodiscard]] bool enough() const { return ends_.size() >= enough_; }
+
+  /// Mean step of each worker, after the first fifth of all steps: between its first end and its last one, so that ends
+  /// that come in bunches count right. One with fewer than two ends there: all of that time.
+  [[nodiscard]] std::vector<Seconds> step_of_each() const;
+  /// Time in which all workers together end as many steps as there are workers.
+  [[nodiscard]] Seconds step() const;
+  /// Share of steps, by how many steps of other workers ended between their begin and their end.
+  [[nodiscard]] std::vector<double> staleness() const;
+
+private:
+  [[nodiscard]] std::size_t warm_up() const { return ends_.size() / 5; }
+
+  std::size_t enough_;
+  std::vector<std::pair<std::size_t, Seconds>> ends_;  ///< worker and time
+  std::vector<std::vector<std::size_t>> by_worker_;    ///< index into ends_
+};
+
+}  // namespace simsync::detail

@@ -1,0 +1,119 @@
+// Workers that do not wait for each other in every step: asynchronous training and bounded staleness.
+#include "sim/engine/worker_pace.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab_run.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+constexpr double kExact = 1e-6;
+
+/// Variables on one server, read at the start of a step as TensorFlow does.
+Strategy read_at_start(const Model& model, int workers, Place server, bool sync, int staleness = 0) {
+  Strategy strategy = on_server(model, workers, server);
+  strategy.graph.pull_at_step_start = true;
+  for (VariableStrategy& entry : strategy.variables) {
+    auto& ps = std::get<PsSynchronizer>(entry.shards.front().synchronizer);
+    ps.sync = sync;
+    ps.staleness = staleness;
+  }
+  return strategy;
+}
+
+/// 1 MB; forward and backward take 2 ms each.
+const LabModel& one_layer() {
+  static const LabModel kModel{{.bytes = 1e6, .forward = 2e-3, .backward = 2e-3}};
+  return kModel;
+}
+
+double asynchronous(const Cluster& cluster, int workers) {
+  return run(one_layer(), cluster, read_at_start(one_layer().model, workers, {workers, -1}, false)).step.value();
+}
+
+/// One group of `fast` nodes, and one of a node that computes `slowdown` times as long; then a server.
+Cluster with_straggler(int fast, double slowdown, double nic) {
+  Cluster cluster = lab_cluster(fast, 1, {.nic = nic}, 1);
+  NodeGroup slow = cluster.groups.front();
+  slow.name = "slow";
+  slow.count = 1;
+  slow.compute_slowdown = slowdown;
+  cluster.groups.insert(cluster.groups.begin() + 1, slow);
+  return cluster;
+}
+
+}  // namespace
+
+TEST_CASE("one worker alone takes the same step whether it waits for others or not", "[async]") {
+  const Cluster cluster = lab_cluster(1, 1, {.nic = 1e9, .nic_latency = 1e-4}, 1);
+  const double sync = run(one_layer(), cluster, read_at_start(one_layer().model, 1, {1, -1}, true)).step.value();
+  CHECK_THAT(asynchronous(cluster, 1), WithinRel(sync, kExact));
+  // Push and pull of 1 MB at 1 GB/s, 4 ms of compute, and the latency of each and of the words before and after them.
+  CHECK_THAT(sync, WithinRel(1e-3 + 1e-3 + 4e-3 + 4e-4, 1e-3));
+}
+
+TEST_CASE("without contention the throughput grows with the workers", "[async]") {
+  const double alone = asynchronous(lab_cluster(1, 1, {.nic = kNothing}, 1), 1);
+  for (const int workers : {2, 4, 8})
+    CHECK_THAT(asynchronous(lab_cluster(workers, 1, {.nic = kNothing}, 1), workers), WithinRel(alone, kExact));
+}
+
+TEST_CASE("a saturated server bounds the throughput by its largest demand", "[async]") {
+  // A step takes the server's link for 1 ms in each direction, and 6 ms in all.
+  for (const int workers : {16, 32}) {
+    const double step = asynchronous(lab_cluster(workers, 1, {.nic = 1e9}, 1), workers);
+    CHECK_THAT(step / workers, WithinRel(1e-3, 0.02));
+  }
+  // A server whose thread applies a gradient in 2 ms.
+  Cluster cluster = lab_cluster(8, 1, {.nic = 1e9}, 1);
+  cluster.groups.back().cpu = {
+      .threads = 1, .update_rate = BytesPerSecond{0.5e9}, .sum_rate = BytesPerSecond{kNothing}};
+  CHECK_THAT(asynchronous(cluster, 8) / 8, WithinRel(2e-3, 0.01));
+}
+
+TEST_CASE("a slow worker holds up none that need not wait", "[async]") {
+  const Cluster cluster = with_straggler(3, 4.0, kNothing);
+  const Prediction free = run(one_layer(), cluster, read_at_start(one_layer().model, 4, {4, -1}, false));
+  // Three workers end 1/4 ms each, one 1/16 ms: 0.8125 steps per ms.
+  CHECK_THAT(free.step.value(), WithinRel(4.0 / 812.5, 0.02));
+  REQUIRE(free.rank_steps.size() == 4);
+  CHECK_THAT(free.rank_steps[0].value(), WithinRel(4e-3, 0.03));
+  CHECK_THAT(free.rank_steps[3].value(), WithinRel(16e-3, 0.1));
+}
+
+TEST_CASE("bounded staleness: none is synchronous, a large one is asynchronous", "[async]") {
+  const Cluster cluster = with_straggler(3, 4.0, 1e9);
+  const auto step = [&](bool sync, int staleness) {
+    return run(one_layer(), cluster, read_at_start(one_layer().model, 4, {4, -1}, sync, staleness)).step.value();
+  };
+  const double lock_step = step(true, 0);
+  CHECK(lock_step > 16e-3);
+  // A bound only delays by how much the fast ones are ahead: the slow one sets the pace in the end.
+  CHECK_THAT(step(true, 2), WithinRel(16e-3, 0.15));
+  CHECK(step(true, 2) < lock_step);
+  CHECK_THAT(step(true, 1000), WithinRel(step(false, 0), 0.02));
+}
+
+TEST_CASE("staleness of equal workers is the number of the others", "[async]") {
+  detail::WorkerPace pace(2, 10);
+  for (int step = 0; step < 10; ++step) {
+    pace.note(0, Seconds{1.0 * step});
+    CHECK_FALSE(pace.enough());
+    pace.note(1, Seconds{1.0 * step + 0.5});
+  }
+  CHECK(pace.enough());
+  CHECK_THAT(pace.step().value(), WithinRel(1.0, 1e-12));
+  CHECK(pace.staleness() == std::vector<double>{0.0, 1.0});
+  CHECK_THAT(pace.step_of_each()[1].value(), WithinRel(1.0, 1e-12));
+}
+
+TEST_CASE("a worker at its own pace draws from the profiled steps", "[async]") {
+  LabModel lab{{.bytes = 4.0, .forward = 1e-3, .backward = 1e-3}};
+  lab.profile.steps = {{{Seconds{1e-3}, Seconds{1e-3}}}, {{Seconds{2e-3}, Seconds{2e-3}}}};
+  const Cluster cluster = lab_cluster(4, 1, {.nic = kNothing}, 1);
+  const Prediction drawn = run(lab, cluster, read_at_start(lab.model, 4, {4, -1}, false));
+  CHECK_THAT(drawn.step.value(), WithinRel(3e-3, 0.05));  // the mean of 2 and 4 ms
+  const Prediction again = run(lab, cluster, read_at_start(lab.model, 4, {4, -1}, false));
+  CHECK(again.step == drawn.step);
+}

@@ -74,6 +74,14 @@ std::string cluster_name(const MeasureOptions& options) {
   return options.cluster.empty() ? kTestbed : options.cluster;
 }
 
+/// The runner's servers are processes of their own, whatever the framework of the strategy does: the row says so, for
+/// whoever predicts it.
+void separate_servers(PredictRequest& request) {
+  constexpr const char* kOption = "shared_process";
+  if (has_option(request.strategy, kOption))
+    request.settings.insert(request.settings.begin(), {std::string("strategy.") + kOption, "false"});
+}
+
 std::vector<PredictRequest> requests_of(const MeasureOptions& options) {
   std::vector<PredictRequest> out;
   std::vector<std::string> strategies = options.strategies;
@@ -85,6 +93,7 @@ std::vector<PredictRequest> requests_of(const MeasureOptions& options) {
       for (const int count : workers) {
         PredictRequest request{model, cluster_name(options), strategy, count, {}, parse_settings(options.settings)};
         if (options.batch != 0) request.batch = options.batch;
+        separate_servers(request);
         out.push_back(std::move(request));
       }
   return out;

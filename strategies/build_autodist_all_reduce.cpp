@@ -123,9 +123,8 @@ std::vector<OptionInfo> parallax_options() {
        {"spec", "nccl",
         "nccl or auto: one stream in launch order; ring: TensorFlow's own ring, collectives run side by side"},
        {"sync", "true", "false: no coordination of the sparse variables"},
-       {"staleness", "0", "steps that the fastest worker may lead on sparse variables"},
-       {"streams_per_server", "1", "concurrent streams between a worker and a server"}},
-      collective_options());
+       {"staleness", "0", "steps that the fastest worker may lead on sparse variables"}},
+      joined(tensorflow_server_options(), collective_options()));
 }
 
 }  // namespace

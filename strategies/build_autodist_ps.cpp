@@ -13,12 +13,12 @@ namespace simsync {
 namespace {
 
 std::vector<OptionInfo> ps_options() {
-  return {
-      {"local_replication", "false", "true: one pull per host refreshes a copy that its GPUs read (dense variables)"},
-      {"sync", "true", "false: workers do not wait for each other at all"},
-      {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
-      {"overlap", "wait-free", "when gradients leave: wait-free, or none: after the whole backward pass"},
-      {"streams_per_server", "1", "concurrent streams between a worker and a server"}};
+  return joined(
+      {{"local_replication", "false", "true: one pull per host refreshes a copy that its GPUs read (dense variables)"},
+       {"sync", "true", "false: workers do not wait for each other at all"},
+       {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
+       {"overlap", "wait-free", "when gradients leave: wait-free, or none: after the whole backward pass"}},
+      tensorflow_server_options());
 }
 
 /// TensorFlow reads variables inside the step.

@@ -55,6 +55,13 @@ std::vector<std::string> known_builders() {
   return names;
 }
 
+bool has_option(const std::string& builder, const std::string& option) {
+  return std::any_of(builders().begin(), builders().end(), [&](const BuilderInfo& info) {
+    return info.name == builder && std::any_of(info.options.begin(), info.options.end(),
+                                               [&](const OptionInfo& known) { return known.name == option; });
+  });
+}
+
 std::string describe_builder(const std::string& builder) {
   const BuilderInfo& info = find_builder(builder);
   std::string text = info.summary;

@@ -23,6 +23,8 @@ struct BuildRequest {
 Strategy build_strategy(const std::string& builder, const BuildRequest& request);
 /// Names of all builders, sorted.
 std::vector<std::string> known_builders();
+/// Whether `builder` is one, with this option.
+bool has_option(const std::string& builder, const std::string& option);
 /// One sentence and the options of a builder, for `simsync list strategies`.
 std::string describe_builder(const std::string& builder);
 

@@ -29,6 +29,13 @@ std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<
   return first;
 }
 
+std::vector<OptionInfo> tensorflow_server_options() {
+  return {{"streams_per_server", "1", "concurrent streams between a worker and a server"},
+          {"shared_process", "true",
+           "a host's server and worker are one process, with one connection to each other host; false: two, with one "
+           "each"}};
+}
+
 std::vector<OptionInfo> collective_options() {
   return {{"algorithm", "auto", "auto, ring, double-binary-tree, halving-doubling, hierarchical or broadcast-reduce"},
           {"compressor", "none", "none, cast32, fp16 or powersgd"},
@@ -47,6 +54,7 @@ void apply_common_options(const Options& options, Strategy& strategy) {
   if (options.has("per_operation_cost")) strategy.graph.per_operation_cost = options.seconds("per_operation_cost");
   if (options.has("streams_per_server"))
     strategy.graph.streams_per_server = static_cast<int>(options.integer("streams_per_server", 1, kMostStreams));
+  if (options.has("shared_process")) strategy.graph.shared_process = options.boolean("shared_process");
   if (options.has("algorithm")) strategy.graph.algorithm = options.one_of("algorithm", collective_algorithm_words());
   if (!options.has("compressor")) return;
   const Compressor compressor = options.one_of("compressor", compressor_words());

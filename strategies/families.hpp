@@ -28,12 +28,14 @@ std::vector<BuilderInfo> tictac_builders();
 
 /// `first` followed by `second`.
 std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<OptionInfo>& second);
+/// streams_per_server and shared_process, as TensorFlow has them.
+std::vector<OptionInfo> tensorflow_server_options();
 /// algorithm, compressor, powersgd_rank.
 std::vector<OptionInfo> collective_options();
 /// servers (auto, workers, cpu-only, all) and streams_per_server.
 std::vector<OptionInfo> server_options();
 
-/// Sets what the options of the two lists above and `per_operation_cost` say, for those that the builder has.
+/// Sets what the options of the lists above and `per_operation_cost` say, for those that the builder has.
 void apply_common_options(const Options& options, Strategy& strategy);
 /// The hosts that the option `servers` names. @throws PlanError when there is none.
 std::vector<Place> chosen_servers(const BuildRequest& request, const Options& options);

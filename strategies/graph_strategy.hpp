@@ -75,6 +75,9 @@ struct GraphStrategy {
   Seconds per_operation_cost{0};
   /// How the bytes of a parameter-server message travel: concurrent streams per worker-server pair.
   int streams_per_server = 1;
+  /// Whether the servers and the workers of a host are one process (TensorFlow), so that what they send to another host
+  /// takes turns on one connection. false: processes of their own, each with connections of its own.
+  bool shared_process = false;
   friend bool operator==(const GraphStrategy&, const GraphStrategy&) = default;
 };
 

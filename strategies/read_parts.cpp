@@ -128,6 +128,7 @@ void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   m.maybe("per_operation_cost", [&](const yaml::Node& n) { graph.per_operation_cost = n.seconds(); });
   m.maybe("streams_per_server",
           [&](const yaml::Node& n) { graph.streams_per_server = static_cast<int>(n.integer(1, kMostStreams)); });
+  m.maybe("shared_process", [&](const yaml::Node& n) { graph.shared_process = n.boolean(); });
 }
 
 }  // namespace simsync

@@ -56,8 +56,8 @@ std::string graph_text(const GraphStrategy& graph) {
   out +=
       fmt::format("  algorithm: {}\n  pull_at_step_start: {}\n  aggregate_on_gpu: {}\n  serial_collectives: {}\n",
                   name_of(graph.algorithm), graph.pull_at_step_start, graph.aggregate_on_gpu, graph.serial_collectives);
-  out += fmt::format("  per_operation_cost: {}\n  streams_per_server: {}\n", text_of(graph.per_operation_cost),
-                     graph.streams_per_server);
+  out += fmt::format("  per_operation_cost: {}\n  streams_per_server: {}\n  shared_process: {}\n",
+                     text_of(graph.per_operation_cost), graph.streams_per_server, graph.shared_process);
   return out;
 }
 

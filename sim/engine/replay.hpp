@@ -117,7 +117,7 @@ private:
   std::vector<Device> devices_;
   std::vector<std::vector<QueueState>> queues_;
   std::int64_t sequence_ = 0;
-  std::map<std::pair<int, int>, Connection> connections_;  ///< by (from node, to node)
+  std::map<ConnectionId, Connection> connections_;
   std::map<ScheduleKey, std::unique_ptr<RoutedSchedule>> schedules_;
   std::vector<std::unique_ptr<ActiveCollective>> active_;
   std::vector<int> free_active_;

@@ -141,7 +141,7 @@ void Replay::start_transfer(const Instance& instance) {
 
 void Replay::enter_connection(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
-  if (way.connection.first >= 0) {
+  if (way.connection.from_node >= 0) {
     // HTTP/2 gives the whole rest of a message its turn at once, so messages on a connection hardly interleave.
     Connection& connection = connections_[way.connection];
     if (connection.in_service >= op_of(instance).streams) {
@@ -156,7 +156,7 @@ void Replay::enter_connection(const Instance& instance) {
 void Replay::leave_connection(const Instance& instance) {
   if (op_of(instance).kind != OpKind::Transfer) return;
   const Way& way = ways_.way_of(instance);
-  if (way.connection.first < 0) return;
+  if (way.connection.from_node < 0) return;
   Connection& connection = connections_[way.connection];
   --connection.in_service;
   if (connection.waiting.empty() || stopped_) return;

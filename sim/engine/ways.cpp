@@ -39,9 +39,9 @@ Way Ways::find(const Op& op, int cell) {
   if (links.empty()) return way;
   BytesPerSecond cap = path.stream_cap;
   if (from.node != to.node && op.streams > 0) {
-    way.connection = {from.node, to.node};
+    way.connection = {from.node, to.node, op.connection};
     if (cap < kUncapped) {
-      links.push_back(connection_link(from.node, to.node, static_cast<double>(op.streams) * cap));
+      links.push_back(connection_link(way.connection, static_cast<double>(op.streams) * cap));
       cap = kUncapped;
     }
   }
@@ -56,13 +56,14 @@ Place Ways::place_of(const End& end, const Op& op, int cell) const {
   return end.kind == End::Kind::Device ? device : Place{device.node, -1};
 }
 
-int Ways::connection_link(int from_node, int to_node, BytesPerSecond capacity) {
-  const auto [known, fresh] = connection_links_.try_emplace({from_node, to_node}, -1);
+int Ways::connection_link(const ConnectionId& connection, BytesPerSecond capacity) {
+  const auto [known, fresh] = connection_links_.try_emplace(connection, -1);
   if (!fresh) return known->second;
   known->second = network_.add_link(capacity);
   SIMSYNC_ASSERT(known->second == static_cast<int>(links_.size()));
-  links_.push_back(
-      {"node" + std::to_string(from_node) + " to node" + std::to_string(to_node) + " connection", capacity});
+  const std::string ends =
+      "node" + std::to_string(connection.from_node) + " to node" + std::to_string(connection.to_node);
+  links_.push_back({ends + (connection.number == 0 ? " connection" : " server connection"), capacity});
   return known->second;
 }
 

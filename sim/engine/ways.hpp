@@ -1,5 +1,6 @@
 // The ways that transfers and hops of collectives take through the FlowNetwork. Private to sim/engine.
 #pragma once
+#include <compare>
 #include <map>
 #include <memory>
 #include <utility>
@@ -12,12 +13,20 @@
 
 namespace simsync::detail {
 
+/// A process's connection to one on another node, in one direction.
+struct ConnectionId {
+  int from_node = -1;  ///< -1: none
+  int to_node = -1;
+  int number = 0;  ///< Op::connection
+  friend auto operator<=>(const ConnectionId&, const ConnectionId&) = default;
+};
+
 /// What one instance of a transfer has to cross.
 struct Way {
   int path = -1;  ///< of the FlowNetwork; -1: nothing to cross
   Seconds delay;  ///< latency and fixed costs, before the bytes leave
   double extra_bytes = 0.0;
-  std::pair<int, int> connection{-1, -1};  ///< nodes whose connection serves its transfers in turn; -1: none does
+  ConnectionId connection;  ///< serves its transfers in turn
 };
 
 /// Finds ways and numbers each once. Plan, cells and topology must outlive it.
@@ -38,7 +47,7 @@ public:
 private:
   [[nodiscard]] Way find(const Op& op, int cell);
   [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
-  int connection_link(int from_node, int to_node, BytesPerSecond capacity);
+  int connection_link(const ConnectionId& connection, BytesPerSecond capacity);
 
   const Plan& plan_;
   const Cells& cells_;
@@ -48,7 +57,7 @@ private:
   std::vector<std::unique_ptr<Way>> ways_;                    ///< by number of the instance
   std::map<std::pair<std::vector<int>, double>, int> known_;  ///< by links and cap
   std::vector<FlowPath> flow_paths_;
-  std::map<std::pair<int, int>, int> connection_links_;  ///< by (from node, to node)
+  std::map<ConnectionId, int> connection_links_;
 };
 
 }  // namespace simsync::detail

@@ -290,6 +290,8 @@ private:
     op.tensor = piece.tensor;
     op.messages = piece.messages;
     op.streams = w_.strategy.graph.streams_per_server;
+    // What a server process sends to another node does not wait for what the worker process beside it pushes there.
+    op.connection = w_.strategy.graph.shared_process ? 0 : 1;
     op.duration = w_.strategy.graph.per_operation_cost;
     op.after = {fresh};
     return w_.add(std::move(op));

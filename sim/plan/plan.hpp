@@ -103,8 +103,9 @@ struct Op {
   double bytes = 0.0;  ///< Transfer, Collective: payload; HostWork: gradient bytes summed or applied
   int messages = 1;    ///< Transfer: messages that the bytes travel in
   /// Transfer between hosts: parallel streams of the connection between the two nodes, which all transfers of that
-  /// direction share; 0: a stream of its own.
+  /// direction and `connection` share; 0: a stream of its own.
   int streams = 0;
+  int connection = 0;  ///< Transfer: which one, where several processes of a node have one each
   /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers; -1: none.
   std::int32_t tensor = -1;
   CollectivePrimitive primitive = CollectivePrimitive::AllReduce;

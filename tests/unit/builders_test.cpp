@@ -81,6 +81,7 @@ TEST_CASE("ps puts everything on the first host", "[strategies]") {
   // session.run k+1 starts when run k has returned, and reads the variables itself.
   CHECK(plain.graph.gate == Gate::All);
   CHECK(plain.graph.pull_at_step_start);
+  CHECK(plain.graph.shared_process);  // AutoDist starts one tf.Server per host
   CHECK(plain.graph.overlap == Overlap::WaitFree);
   CHECK(plain.graph.update_at == UpdateAt::Server);
   CHECK(plain.graph.workers == 4);
@@ -409,6 +410,7 @@ TEST_CASE("TIC ranks variables by the smallest set in which a layer needs them",
   CHECK(strategy.variables[4].priority == 2);
   CHECK(strategy.graph.scheduling.pulls_only);
   CHECK(strategy.graph.pull_at_step_start);
+  CHECK_FALSE(strategy.graph.shared_process);
   std::vector<int> nodes;
   for (VariableId id = 0; id < 5; ++id) nodes.push_back(ps_of(strategy, id).server.node);
   CHECK(nodes == std::vector<int>{2, 3, 2, 3, 2});

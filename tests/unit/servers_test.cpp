@@ -225,6 +225,23 @@ TEST_CASE("all transfers between two nodes share the streams of their connection
   CHECK_THAT(step_of(lab, two, strategy), WithinRel(2.0, kExact));
 }
 
+TEST_CASE("a server's answers wait for its host's pushes where both are one process", "[engine][server]") {
+  // Two hosts with a worker and a server each, and two of four tensors of 0.1 GB on each server. A connection reaches
+  // 0.25 GB/s of 1 GB/s, a tensor takes 0.4 s. Each way two pushes and two pulls of the other host's tensors:
+  //   one process, one connection each way: 4 x 0.4 s. Two processes: a pull leaves as soon as its push has come,
+  //   beside the next push: 0.4 s and then 2 x 0.4 s.
+  const LabModel lab{{.bytes = 0.1e9}, {.bytes = 0.1e9}, {.bytes = 0.1e9}, {.bytes = 0.1e9}};
+  Cluster cluster = lab_cluster(2, 1, kOne);
+  cluster.links["nic"].per_flow_cap = BytesPerSecond{0.25e9};
+  Strategy strategy = on_server(lab.model, 2, {0, -1});
+  for (const std::size_t id : {2U, 3U})
+    std::get<PsSynchronizer>(strategy.variables[id].shards.front().synchronizer).server = {1, -1};
+  strategy.graph.shared_process = true;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(1.6, kExact));
+  strategy.graph.shared_process = false;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(1.2, kExact));
+}
+
 TEST_CASE("BytePS: spare machines shorten communication to 2n(n-1) M / ((n^2 + kn - 2k) B)",
           "[engine][server][byteps]") {
   // Per machine a GPU machine serves (n-k) and a spare one 2(n-1) parts of n^2 + kn - 2k. A GPU machine's NIC sends all

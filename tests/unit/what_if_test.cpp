@@ -55,9 +55,9 @@ Problem problem_with(const std::string& builder, const std::string& limit) {
                                 .update_rate = BytesPerSecond{4e9},
                                 .sum_rate = BytesPerSecond{8e9}};
   if (limit == "streams") cluster.links["ethernet"].per_flow_cap = BytesPerSecond{2e7};
-  if (limit == "latency") cluster.links["ethernet"].latency = Seconds{0.030};
+  if (limit == "latency") cluster.links["ethernet"].latency = Seconds{0.100};
   if (limit == "hosts") cluster.groups.front().cpu.update_rate = BytesPerSecond{2e7};
-  if (limit == "pcie") cluster.links["pcie"].bandwidth = BytesPerSecond{2e7};
+  if (limit == "pcie") cluster.links["pcie"].bandwidth = BytesPerSecond{1e7};
   const LayerTime layer =
       limit == "compute" ? LayerTime{Seconds{0.2}, Seconds{0.4}} : LayerTime{Seconds{0.010}, Seconds{0.020}};
   return problem_of(chain({{1000, 300}, {500, 700}, {2000, 400}, {100, 100}}), cluster, builder, 6, layer);

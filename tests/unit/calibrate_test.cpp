@@ -10,6 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/lab.hpp"
+#include "tests/unit/calibrate_support.hpp"
 #include "validate/calibrate/readers.hpp"
 
 using namespace simsync;
@@ -31,21 +32,6 @@ constexpr const char* kNccl =
      1048576        262144     float     sum      -1    51.40   20.40   20.40      0    50.10   20.93   20.93      0
 # Out of bounds values : 0 OK
 )";
-
-Probe probe(ProbeKind kind, int ranks, double bytes, int count = 1) {
-  return {.kind = kind, .ranks = ranks, .per_node = 0, .bytes = bytes, .count = count, .measured = {}, .where = {}};
-}
-
-/// What `truth` would measure, with a fixed error of up to `error` that changes from row to row.
-std::vector<Probe> measured_on(const Cluster& truth, std::vector<Probe> probes, double error = 0.0) {
-  const Cluster grown = grown_for(truth, probes);
-  for (std::size_t i = 0; i < probes.size(); ++i) {
-    const double sway = error * std::sin(12.9898 * static_cast<double>(i + 1));
-    probes[i].measured = std::exp(sway) * predicted_time(probes[i], grown);
-    probes[i].where = "row " + std::to_string(i);
-  }
-  return probes;
-}
 
 /// A host with one device on a network of 125 MB/s: all that its probes depend on is set.
 Cluster host_cluster() {
@@ -80,13 +66,6 @@ std::vector<Probe> message_probes() {
     }
   }
   return out;
-}
-
-double value_of(const Calibration& calibration, const std::string& key) {
-  for (const auto& parameter : calibration.parameters)
-    if (parameter.key == key) return parameter.value;
-  FAIL("no parameter " + key);
-  return 0.0;
 }
 
 }  // namespace

@@ -7,9 +7,17 @@
 
 #include "validate/calibrate/calibrate.hpp"
 #include "validate/calibrate/prior_distance.hpp"
+#include "validate/calibrate/robust.hpp"
 #include "validate/fit.hpp"
 
 namespace simsync::detail {
+
+/// Why a parameter is not identified.
+inline constexpr const char* kHardly = "they hardly depend on it";
+/// @throws InputError always.
+[[noreturn]] void refuse(const std::string& key, const std::string& why);
+/// Adds a parameter that was found apart from the others.
+void add_alone(Calibration& calibration, CalibratedParameter parameter);
 
 /// One description fitted to the probes.
 class ModelFit {
@@ -23,10 +31,24 @@ public:
   [[nodiscard]] bool run(std::map<std::string, double>& before);
   /// Goes on from what the closed forms led to, by replay. False as in `run`.
   [[nodiscard]] bool refine();
+  /// `refine` from values by key; those that it does not know start in the middle. False as in `run`.
+  [[nodiscard]] bool run_from(const std::map<std::string, double>& values);
+  /// Sets a whole number that no derivative finds; it is told as found.
+  void choose(const std::string& key, int value) { chosen_.emplace_back(key, std::to_string(value)); }
+  void note(std::string text) { notes_.push_back(std::move(text)); }
   /// Bayesian information criterion: the smaller, the better described for its number of parameters.
   [[nodiscard]] double criterion() const { return criterion_; }
+  /// The same where it stands now, with outliers cut at `cut`.
+  [[nodiscard]] double criterion(double cut) const;
+  [[nodiscard]] double cut() const { return cut_; }
   [[nodiscard]] const std::string& name() const { return model_.name; }
-  [[nodiscard]] CalibrationResult result();
+  [[nodiscard]] const std::vector<Unknown>& unknowns() const { return model_.unknowns; }
+  /// What it found, by key.
+  [[nodiscard]] std::map<std::string, double> values() const;
+  /// The cluster as it describes it.
+  [[nodiscard]] Cluster fitted() const { return cluster_at(fit_.shares); }
+  /// Parameters and notes; what is the same for all descriptions is left out.
+  [[nodiscard]] CalibrationResult result() const;
   [[nodiscard]] bool identified() const;
   void expect_identified() const;
 
@@ -55,12 +77,13 @@ private:
   const std::vector<Probe>& probes_;
   const CalibrateOptions& options_;
   CalibrationModel model_;
+  std::vector<std::pair<std::string, std::string>> chosen_;
   std::vector<std::string> notes_;
   FitResult fit_;
   double criterion_ = 0.0;
   bool by_replay_ = false;  ///< collectives are replayed, else taken in closed form
   PriorDistance prior_;
-  double cut_ = 0.1;  ///< residuals beyond count linearly; to refine, beyond the spread of most
+  double cut_ = kFirstCut;  ///< residuals beyond count linearly; to refine, beyond the spread of most
 };
 
 }  // namespace simsync::detail

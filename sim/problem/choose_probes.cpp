@@ -90,6 +90,8 @@ private:
     for (double bytes = 4.0 * kKiB; add(kind, ranks, bytes, 16); bytes *= 16.0) {
     }
     (void)add(kind, ranks, 4.0 * kKiB, 64);
+    // The shorter on the wire, the more threads of the server are busy with them.
+    if (ranks > 1) (void)add(kind, ranks, kKiB, 64);
   }
   /// Small and large all-reduces that go on, by nominal rates, for twice as long as the compute: then what it takes
   /// says how much they slow it, whatever they reach.

@@ -61,9 +61,9 @@ Cluster threaded_cluster(int threads, double per_tensor = 50e-6) {
 /// One worker with one tensor shows what a thread takes; many tensors of many workers, how many threads there are.
 std::vector<Probe> tensors() {
   std::vector<Probe> out;
-  for (const int workers : {1, 8}) {
+  for (const int workers : {1, 4}) {
     for (const double bytes : {4e3, 4e5}) {
-      for (const int count : {1, 32}) {
+      for (const int count : {1, 8}) {
         out.push_back(probe(ProbeKind::Push, workers, bytes, count));
         out.push_back(probe(ProbeKind::Pull, workers, bytes, count));
       }
@@ -158,7 +158,7 @@ TEST_CASE("four A40: the interference that the parts of the measured steps show"
 }
 
 TEST_CASE("the number of threads is found where many tensors keep them busy", "[calibrate]") {
-  // 8 x 32 tensors of 50 us each on 3 threads take 4.3 ms, on 4 threads 3.2 ms.
+  // 4 x 8 tensors of 50 us each take 550 us on 3 threads and 400 us on 4.
   const int stated = GENERATE(1, 3, 16);
   const auto rows = measured_on(threaded_cluster(3), tensors(), 0.02);
   const auto told = calibrate(threaded_cluster(stated), rows, fitting_threads(1, 64));

@@ -33,6 +33,9 @@ constexpr const char* kNccl =
 # Out of bounds values : 0 OK
 )";
 
+/// A search for the number of threads would only take time.
+const std::vector<std::pair<std::string, std::string>> kThreadsKnown{{"group.gpu.cpu.threads", "2"}};
+
 /// A host with one device on a network of 125 MB/s: all that its probes depend on is set.
 Cluster host_cluster() {
   Cluster cluster = lab_cluster(2, 1, {.nic = 125e6, .nic_latency = 50e-6});
@@ -139,7 +142,8 @@ TEST_CASE("our own table of probes", "[calibrate]") {
         [&] { (void)read_table(CsvTable::parse("kind,ranks,bytes,count,algorithm,time_s\n" + row, "p.csv"), {}); });
   };
   CHECK(wrong("pusj,4,1,1,,1\n") ==
-        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message\n  help: did you mean "
+        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message, overlap\n  help: did "
+        "you mean "
         "'push'?");
   CHECK(wrong("push,2.5,1,1,,1\n") ==
         "p.csv:2:1: error: column 'ranks': expected a whole number up to 1000000, got 2.5");
@@ -216,7 +220,8 @@ TEST_CASE("a fit finds the numbers that made the measurements", "[calibrate]") {
   nominal.groups[0].cpu.sum_rate = BytesPerSecond{8e9};
   auto probes = server_probes();
   for (const Probe& message : message_probes()) probes.push_back(message);
-  const auto result = calibrate(nominal, measured_on(truth, probes, 0.01), {.date = "2026-01-31"});
+  const auto result =
+      calibrate(nominal, measured_on(truth, probes, 0.01), {.assumed = kThreadsKnown, .date = "2026-01-31"});
   CHECK(result.calibration.rows == 42);
   CHECK(result.calibration.residuals.rms_pct < 1.5);
   CHECK(result.calibration.repeat_pct == 0.0);
@@ -305,7 +310,7 @@ TEST_CASE("how measurements repeat, weighted by their time", "[calibrate]") {
   }
   probes.push_back(probes.back());
   probes.back().repeat = 0.0;  // not known: it says nothing
-  const auto result = calibrate(host_cluster(), probes, {.date = "2026-01-31"});
+  const auto result = calibrate(host_cluster(), probes, {.assumed = kThreadsKnown, .date = "2026-01-31"});
   CHECK_THAT(result.calibration.repeat_pct, WithinRel(100.0 * sum / time, 1e-9));
 }
 
@@ -329,13 +334,14 @@ TEST_CASE("a prior helps while probes are few and does no harm when they are man
   Cluster b = a;
   b.links["nic"].efficiency = 0.45;
   b.groups[0].cpu.per_tensor = Seconds{260e-6};
-  CalibrateOptions options{.date = "2026-01-31"};
+  CalibrateOptions options{.assumed = kThreadsKnown, .date = "2026-01-31"};
   const auto of_a = calibrate(a, measured_on(a, server_probes(), 0.01), options).calibration;
   const auto all = measured_on(b, server_probes(), 0.02);
   const auto error_with = [&](std::size_t k, bool prior) {
     CalibrateOptions with = options;
     if (prior) with.prior = of_a;
     for (const auto& p : of_a.parameters)
+
       with.unknowns.push_back({p.key, p.scale.dimension, p.value / 20.0,
                                p.scale.dimension == Dimension::Number ? 1.0 : p.value * 20.0, false});
     // Probes spread over the list; what was not probed is predicted.

@@ -51,7 +51,8 @@ void find_interference(const Cluster& cluster, const std::vector<Probe>& overlap
   const std::string key(kInterference);
   if (overlaps.empty()) refuse(key, kHardly);
   const Found found = fit(cluster, overlaps, range);
-  if (found.deviation <= std::log(kMostFactor) * found.value)
+  constexpr double kApart = 3.0;  // standard deviations from 0: there are few rows to know them from
+  if (kApart * found.deviation <= found.value)
     return add_alone(out.calibration, {key, found.value, kAxis, found.deviation});
   constexpr double kLittle = 0.1;  // of compute's speed: what is known to be less may be nothing
   if (found.deviation < kLittle && range.low == 0.0) {

@@ -161,6 +161,9 @@ double ModelFit::criterion(double cut) const {
 }
 
 bool ModelFit::run_from(const std::map<std::string, double>& values) {
+  model_ = told_;
+  notes_.clear();
+  cut_ = kFirstCut;
   fit_.shares = start_from(values, 1.0);
   return refine();
 }

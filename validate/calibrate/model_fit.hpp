@@ -24,14 +24,15 @@ class ModelFit {
 public:
   ModelFit(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options,
            CalibrationModel model)
-      : cluster_(cluster), probes_(probes), options_(options), model_(std::move(model)) {}
+      : cluster_(cluster), probes_(probes), options_(options), told_(std::move(model)), model_(told_) {}
 
   /// `before` are values that a simpler description found, by key; what this one finds is added. False when the probes
   /// do not speak about the description: none takes a protocol of it, or nothing depends on any of its parameters.
   [[nodiscard]] bool run(std::map<std::string, double>& before);
   /// Goes on from what the closed forms led to, by replay. False as in `run`.
   [[nodiscard]] bool refine();
-  /// `refine` from values by key; those that it does not know start in the middle. False as in `run`.
+  /// `refine` of all parameters, those that were dropped too, from values by key; without one a parameter starts in the
+  /// middle. False as in `run`.
   [[nodiscard]] bool run_from(const std::map<std::string, double>& values);
   /// Sets a whole number that no derivative finds; it is told as found.
   void choose(const std::string& key, int value) { chosen_.emplace_back(key, std::to_string(value)); }
@@ -76,7 +77,8 @@ private:
   const Cluster& cluster_;
   const std::vector<Probe>& probes_;
   const CalibrateOptions& options_;
-  CalibrationModel model_;
+  CalibrationModel told_;
+  CalibrationModel model_;  ///< without what was dropped
   std::vector<std::pair<std::string, std::string>> chosen_;
   std::vector<std::string> notes_;
   FitResult fit_;

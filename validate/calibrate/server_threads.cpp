@@ -194,9 +194,9 @@ std::unique_ptr<ModelFit> with_threads(std::unique_ptr<ModelFit> fit, const Thre
   const int count = search.identified() ? search.best() : search.least();
   auto out = std::make_unique<ModelFit>(*fit);
   out->choose(key, count);
+  if (count != search.stated() && !out->run_from(search.values(count))) return fit;
   if (!search.identified()) out->note(fmt::format("'{}' is {}, and not {}: {}", key, count, search.stated(), allowed));
-  if (count == search.stated()) return out;
-  return out->run_from(search.values(count)) ? std::move(out) : std::move(fit);
+  return out;
 }
 
 }  // namespace simsync::detail

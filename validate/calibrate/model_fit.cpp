@@ -160,12 +160,22 @@ double ModelFit::criterion(double cut) const {
          static_cast<double>(model_.unknowns.size()) * std::log(n);
 }
 
-bool ModelFit::run_from(const std::map<std::string, double>& values) {
+void ModelFit::start_again(const std::map<std::string, double>& values, double cut) {
   model_ = told_;
   notes_.clear();
-  cut_ = kFirstCut;
+  cut_ = cut;
   fit_.shares = start_from(values, 1.0);
+}
+
+bool ModelFit::run_from(const std::map<std::string, double>& values) {
+  start_again(values, kFirstCut);
   return refine();
+}
+
+bool ModelFit::run_from(const std::map<std::string, double>& values, double cut) {
+  start_again(values, cut);
+  by_replay_ = true;
+  return fit_on();
 }
 
 std::map<std::string, double> ModelFit::values() const {

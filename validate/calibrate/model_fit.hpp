@@ -34,6 +34,8 @@ public:
   /// `refine` of all parameters, those that were dropped too, from values by key; without one a parameter starts in the
   /// middle. False as in `run`.
   [[nodiscard]] bool run_from(const std::map<std::string, double>& values);
+  /// The same with outliers cut at `cut`, whatever the spread of the others.
+  [[nodiscard]] bool run_from(const std::map<std::string, double>& values, double cut);
   /// Sets a whole number that no derivative finds; it is told as found.
   void choose(const std::string& key, int value) { chosen_.emplace_back(key, std::to_string(value)); }
   void note(std::string text) { notes_.push_back(std::move(text)); }
@@ -62,6 +64,7 @@ private:
   [[nodiscard]] double width(std::size_t p) const { return std::log(model_.unknowns[p].high / model_.unknowns[p].low); }
   [[nodiscard]] Cluster cluster_at(const std::vector<double>& shares) const;
   [[nodiscard]] std::vector<double> residuals(const std::vector<double>& shares) const;
+  void start_again(const std::map<std::string, double>& values, double cut);
   /// From where it stands. False as in `run`.
   bool fit_on();
   void fit_from(std::vector<std::vector<double>> starts, bool search);

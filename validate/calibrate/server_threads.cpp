@@ -122,7 +122,7 @@ const ThreadSearch::Trial& ThreadSearch::trial(int count) {
   if (!fresh) return known->second;
   const Cluster cluster = cluster_with(cluster_, count);
   ModelFit fit(cluster, served_, options_, {.name = fit_.name(), .assumed = {}, .unknowns = costs_, .stated = {}});
-  (void)fit.run_from(before_);
+  (void)fit.run_from(before_, fit_.cut());
   const Cluster fitted = fit.fitted();
   known->second = {.criterion = fit.criterion(fit_.cut()),
                    .open = same(times(fitted, count), times(fitted, high_)),

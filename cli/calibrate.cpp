@@ -64,12 +64,15 @@ Unknown parse_unknown(const std::string& text) {
   const std::size_t dots = text.find("..", equals);
   const auto low = parse_scaled(text.substr(equals + 1, dots - equals - 1));
   const auto high = dots == std::string::npos ? std::nullopt : parse_scaled(text.substr(dots + 2));
-  if (!low || !high || low->dimension != high->dimension || low->value <= 0.0 || high->value <= low->value)
+  const std::string key = text.substr(0, equals);
+  const bool from_nothing = key == kInterference && low && low->value == 0.0;
+  if (!low || !high || low->dimension != high->dimension || (low->value <= 0.0 && !from_nothing) ||
+      high->value <= low->value)
     throw InputError(
         fmt::format("--fit {}: expected key=low..high with units, such as "
                     "link.ethernet.latency=1us..10ms, low above 0",
                     text));
-  return {text.substr(0, equals), low->dimension, low->value, high->value, true};
+  return {key, low->dimension, low->value, high->value, true};
 }
 
 /// What is fitted, on which cluster, and where it comes from: files, or live runs.

@@ -28,6 +28,7 @@ struct ProbeFlags {
 std::string what(const Probe& probe) {
   std::string out = fmt::format("{} of {}", name_of(probe.kind), format_bytes(probe.bytes));
   if (probe.count > 1) out += fmt::format(", {} times", probe.count);
+  if (probe.kind == ProbeKind::Overlap) out += fmt::format(", beside {} of compute", format_seconds(probe.compute));
   return out + fmt::format(", {} ranks", probe.ranks);
 }
 

@@ -17,8 +17,6 @@ constexpr double kLeastErrorPct = 0.1;
 
 /// So close to an end of its range (as a share of it) a parameter stands at the bound.
 constexpr double kBoundShare = 1e-3;
-/// A fit that misses its own rows by more is one that the model does not describe.
-constexpr double kLargeRmsPct = 10.0;
 
 /// A fitted value and the cases that it is set for.
 struct SetValue {

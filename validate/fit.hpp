@@ -32,6 +32,8 @@ struct FitResult {
 };
 
 inline constexpr std::size_t kMostFitted = 16;
+/// A fit that leaves its rows farther off than this (root mean square) is one that the model does not describe.
+inline constexpr double kLargeRmsPct = 10.0;
 
 /// Best of a coarse grid (1 to 3 parameters) or of the eight best of 200 points that fill the space evenly (more),
 /// improved by Ceres with numeric derivatives. Deterministic. Cost: some 30 to 200

@@ -67,6 +67,7 @@ AgentRecord Executor::run() {
 void Executor::run_iterations() {
   record_.iteration_start.assign(static_cast<std::size_t>(options_.iterations), -1.0);
   record_.iteration_end.assign(static_cast<std::size_t>(options_.iterations), 0.0);
+  record_.compute.assign(static_cast<std::size_t>(options_.iterations), 0.0);
   if (duties_.tasks.empty() && duties_.ends + duties_.asked == 0) finished_ = options_.iterations;
   device_free_ = now_s();
   for (std::size_t task = 0; finished_ == 0 && task < duties_.tasks.size(); ++task)
@@ -305,7 +306,10 @@ void Executor::ended(const Instance& instance, int k, double at) {
   if (op_of(instance).kind == OpKind::Collective) ++record_.checked;
   const auto start = started_.find({k, instance});
   if (noted(k)) record_.spans.push_back({instance, k, start == started_.end() ? -1.0 : start->second, at});
-  if (start != started_.end()) started_.erase(start);
+  if (start != started_.end()) {
+    if (op_of(instance).kind == OpKind::Compute) record_.compute[static_cast<std::size_t>(k)] += at - start->second;
+    started_.erase(start);
+  }
   leave_queue(instance);
   const std::int32_t position = duties_.index_of(instance);
   release(position, k, at);

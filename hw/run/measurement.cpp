@@ -28,7 +28,13 @@ std::vector<double> values_of(const std::vector<Seconds>& times) {
   return out;
 }
 
-/// By iteration: the first start or the last end over all agents; negative where there is none.
+std::vector<Seconds> times_of(const nlohmann::json& json) {
+  std::vector<Seconds> out;
+  for (const double s : json.get<std::vector<double>>()) out.emplace_back(s);
+  return out;
+}
+
+/// By iteration: the least or the largest over all agents; negative where there is none.
 std::vector<double> over_agents(const std::vector<AgentRecord>& records, std::vector<double> AgentRecord::*times,
                                 bool first) {
   std::vector<double> out;
@@ -52,12 +58,10 @@ Seconds quantile_of(std::vector<Seconds> times, double share) {
 }
 
 std::string to_text(const AgentRecord& record) {
-  return nlohmann::json{{"starts", record.iteration_start},
-                        {"ends", record.iteration_end},
-                        {"spans", json_of(record.spans)},
-                        {"checked", record.checked},
-                        {"elapsed", record.elapsed},
-                        {"processor_time", record.processor_time}}
+  return nlohmann::json{
+      {"starts", record.iteration_start},       {"ends", record.iteration_end}, {"compute", record.compute},
+      {"spans", json_of(record.spans)},         {"checked", record.checked},    {"elapsed", record.elapsed},
+      {"processor_time", record.processor_time}}
       .dump();
 }
 
@@ -65,6 +69,7 @@ AgentRecord agent_record(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   return {.iteration_start = json.at("starts").get<std::vector<double>>(),
           .iteration_end = json.at("ends").get<std::vector<double>>(),
+          .compute = json.at("compute").get<std::vector<double>>(),
           .spans = spans_of(json.at("spans")),
           .checked = json.at("checked").get<std::int64_t>(),
           .elapsed = json.at("elapsed").get<double>(),
@@ -74,6 +79,7 @@ AgentRecord agent_record(const std::string& text) {
 std::string to_text(const Measurement& measurement) {
   return nlohmann::json{{"steps", values_of(measurement.steps)},
                         {"active", values_of(measurement.active)},
+                        {"compute", values_of(measurement.compute)},
                         {"spans", json_of(measurement.spans)},
                         {"checked", measurement.checked},
                         {"processors", measurement.processors}}
@@ -83,8 +89,9 @@ std::string to_text(const Measurement& measurement) {
 Measurement measurement(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   Measurement out;
-  for (const double s : json.at("steps").get<std::vector<double>>()) out.steps.emplace_back(s);
-  for (const double s : json.at("active").get<std::vector<double>>()) out.active.emplace_back(s);
+  out.steps = times_of(json.at("steps"));
+  out.active = times_of(json.at("active"));
+  out.compute = times_of(json.at("compute"));
   out.spans = spans_of(json.at("spans"));
   out.checked = json.at("checked").get<std::int64_t>();
   out.processors = json.at("processors").get<double>();
@@ -95,6 +102,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
   Measurement out;
   const auto starts = over_agents(records, &AgentRecord::iteration_start, true);
   const auto ends = over_agents(records, &AgentRecord::iteration_end, false);
+  const auto compute = over_agents(records, &AgentRecord::compute, false);
   std::map<std::pair<int, Instance>, MeasuredSpan> spans;
   for (const auto& record : records) {
     for (const auto& span : record.spans) {
@@ -110,6 +118,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
   for (std::size_t k = static_cast<std::size_t>(std::max(1, warm_up)); k + 1 < ends.size(); ++k) {
     out.steps.emplace_back(ends[k] - ends[k - 1]);
     out.active.emplace_back(ends[k] - std::max(ends[k - 1], starts[k]));
+    out.compute.emplace_back(compute[k]);
   }
   for (const auto& [key, span] : spans)
     if (span.start >= 0.0 && span.end >= 0.0) out.spans.push_back(span);

@@ -24,6 +24,7 @@ struct Measurement {
   /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
   /// that start comes after the end of the step before.
   std::vector<Seconds> active;
+  std::vector<Seconds> compute;     ///< of the same steps: what the compute ops of the slowest rank took together
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
@@ -37,6 +38,7 @@ struct Measurement {
 struct AgentRecord {
   std::vector<double> iteration_start;  ///< when this agent started its first instance; negative: it starts none
   std::vector<double> iteration_end;    ///< when the last instance that ends at this agent ended
+  std::vector<double> compute;          ///< what this agent's compute ops took together, from start to end of each
   std::vector<MeasuredSpan> spans;      ///< start or end is negative when it is not this agent that knows it
   std::int64_t checked = 0;
   double elapsed = 0.0;         ///< s from its first op to its last

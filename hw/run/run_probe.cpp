@@ -9,12 +9,13 @@ ProbeTimes run_probe(const ProbeRun& run, const Cluster& cluster, LaunchOptions 
   options.run.warm_up = run.warm_up;
   options.run.iterations = run.iterations;
   const Measurement measured = launch(plan_of(run.probe, cluster), options);
+  if (run.probe.kind == ProbeKind::Overlap) return {measured.compute};
   return {run.probe.collective() ? measured.steps : measured.active};
 }
 
 const std::vector<std::string>& probe_header() {
-  static const std::vector<std::string> kHeader{"kind",   "ranks",      "bytes",      "count",     "algorithm",
-                                                "time_s", "time_p10_s", "time_p90_s", "iterations"};
+  static const std::vector<std::string> kHeader{"kind",   "ranks",      "bytes",      "count",      "algorithm",
+                                                "time_s", "time_p10_s", "time_p90_s", "iterations", "compute_s"};
   return kHeader;
 }
 
@@ -23,11 +24,12 @@ std::vector<std::string> probe_cells(const Probe& probe, const ProbeTimes& times
           std::to_string(probe.ranks),
           format_number(probe.bytes),
           std::to_string(probe.count),
-          probe.collective() ? name_of(probe.algorithm) : "",
+          probe.to_server() || probe.kind == ProbeKind::Message ? "" : name_of(probe.algorithm),
           format_number(times.median().value()),
           format_number(quantile_of(times.each, 0.1).value()),
           format_number(quantile_of(times.each, 0.9).value()),
-          std::to_string(times.each.size())};
+          std::to_string(times.each.size()),
+          probe.kind == ProbeKind::Overlap ? format_number(probe.compute.value()) : ""};
 }
 
 }  // namespace simsync

@@ -51,6 +51,7 @@ public:
     const int most = servers_ > 0 ? workers_ : workers_ - 1;
     for (const int ranks : std::set<int>{1, most})
       for (const ProbeKind kind : {ProbeKind::Push, ProbeKind::Pull}) tensors(kind, ranks);
+    overlaps();
     return std::move(probes_);
   }
 
@@ -58,16 +59,20 @@ private:
   /// False when it would take too long.
   bool add(ProbeKind kind, int ranks, double bytes, int count,
            CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto) {
+    Probe probe = of(kind, ranks, bytes, count);
+    probe.algorithm = algorithm;
+    if (nominal_time(probe, cluster_) > longest_) return false;
+    probes_.push_back(std::move(probe));
+    return true;
+  }
+  static Probe of(ProbeKind kind, int ranks, double bytes, int count) {
     Probe probe;
     probe.kind = kind;
     probe.ranks = ranks;
     probe.per_node = 1;
     probe.bytes = bytes;
     probe.count = count;
-    probe.algorithm = algorithm;
-    if (nominal_time(probe, cluster_) > longest_) return false;
-    probes_.push_back(std::move(probe));
-    return true;
+    return probe;
   }
   void messages() {
     for (double bytes = kKiB; add(ProbeKind::Message, 2, bytes, 1); bytes *= 8.0) {
@@ -85,6 +90,23 @@ private:
     for (double bytes = 4.0 * kKiB; add(kind, ranks, bytes, 16); bytes *= 16.0) {
     }
     (void)add(kind, ranks, 4.0 * kKiB, 64);
+    // The shorter on the wire, the more threads of the server are busy with them.
+    if (ranks > 1) (void)add(kind, ranks, kKiB, 64);
+  }
+  /// Small and large all-reduces that go on, by nominal rates, for twice as long as the compute: then what it takes
+  /// says how much they slow it, whatever they reach.
+  void overlaps() {
+    constexpr int kMost = 64;
+    constexpr double kBeyond = 2.0;
+    for (const double bytes : {16.0 * kKiB, 256.0 * kKiB}) {
+      Probe probe = of(ProbeKind::Overlap, workers_, bytes, 1);
+      probe.algorithm = CollectiveAlgorithm::Ring;
+      probe.count = static_cast<int>(std::clamp(longest_ / nominal_time(probe, cluster_), 1.0, double{kMost}));
+      const Seconds all = nominal_time(probe, cluster_);
+      if (all > longest_) continue;
+      probe.compute = all / kBeyond;
+      probes_.push_back(std::move(probe));
+    }
   }
 
   const Cluster& cluster_;
@@ -102,7 +124,7 @@ std::vector<ProbeRun> repeated(const std::vector<Probe>& probes, const Cluster& 
     ProbeRun run{.probe = probe, .expected = {}};
     const double fit = std::floor(each / once);
     run.iterations = static_cast<int>(std::clamp(fit, double{kLeastIterations}, double{kMostIterations}));
-    const int processes = probe.ranks + (probe.kind == ProbeKind::Push || probe.kind == ProbeKind::Pull ? 1 : 0);
+    const int processes = probe.ranks + (probe.to_server() ? 1 : 0);
     run.expected = kStart + static_cast<double>(processes) * kStartOfProcess +
                    static_cast<double>(run.warm_up + run.iterations) * once;
     out.push_back(std::move(run));
@@ -116,13 +138,14 @@ Seconds nominal_time(const Probe& probe, const Cluster& cluster) {
   constexpr Seconds kRound{100e-6};
   constexpr Seconds kTensor{20e-6};
   const double rate = slowest_rate(cluster);
-  if (!probe.collective()) {
+  if (!probe.collective() && probe.kind != ProbeKind::Overlap) {
     const int senders = probe.kind == ProbeKind::Message ? 1 : probe.ranks;
     const auto tensors = static_cast<double>(senders * probe.count);
     return kRound + tensors * (kTensor + Seconds{probe.bytes / rate});
   }
   const double share = 2.0 * (probe.ranks - 1) / probe.ranks;
-  return 2.0 * (probe.ranks - 1) * kRound + Seconds{share * probe.bytes / rate};
+  const Seconds all = probe.count * (2.0 * (probe.ranks - 1) * kRound + Seconds{share * probe.bytes / rate});
+  return std::max(all, probe.compute);
 }
 
 Seconds expected_time(const std::vector<ProbeRun>& runs) {

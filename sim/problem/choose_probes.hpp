@@ -18,7 +18,8 @@ struct ProbeRun {
 Seconds nominal_time(const Probe& probe, const Cluster& cluster);
 
 /// Messages, all-reduces by ring and halving-doubling, pushes and pulls, each over a range of sizes, on few and on all
-/// hosts; a budget that is short first costs repetitions, then the largest sizes. Ranks are one per node.
+/// hosts, and compute beside all-reduces on all hosts; a budget that is short first costs repetitions, then the largest
+/// sizes. Ranks are one per node.
 /// @throws InputError when `budget` is too short for the smallest choice; PlanError when the cluster has less than two
 /// nodes.
 std::vector<ProbeRun> choose_probes(const Cluster& cluster, Seconds budget);

@@ -18,10 +18,6 @@ int devices_per_node(const Cluster& cluster) {
   throw PlanError(fmt::format("cluster '{}' has no devices to calibrate", cluster.name));
 }
 
-bool has_server(const Probe& probe) {
-  return probe.kind == ProbeKind::Push || probe.kind == ProbeKind::Pull;
-}
-
 int ranks_per_node(const Probe& probe, const Cluster& cluster) {
   return probe.per_node > 0 ? probe.per_node : devices_per_node(cluster);
 }
@@ -44,6 +40,30 @@ Place server_of(const Cluster& cluster, const std::vector<Place>& ranks) {
 CollectivePrimitive primitive_of(ProbeKind kind) {
   if (kind == ProbeKind::AllGather) return CollectivePrimitive::AllGather;
   return kind == ProbeKind::ReduceScatter ? CollectivePrimitive::ReduceScatter : CollectivePrimitive::AllReduce;
+}
+
+/// Compute of every rank, and a chain of collectives that starts with it.
+Plan overlap_plan(const Probe& probe, const Cluster& cluster) {
+  Plan plan =
+      collective_plan(cluster, places_of(probe, cluster), CollectivePrimitive::AllReduce, probe.algorithm, probe.bytes);
+  plan.model = plan.strategy = name_of(probe.kind);
+  plan.queues.push_back({.name = "compute", .scope = Scope::Rank, .slots = 1});
+  const Op collective = std::move(plan.ops.front());
+  Op compute;
+  compute.kind = OpKind::Compute;
+  compute.scope = Scope::Rank;
+  compute.queue = 0;
+  compute.duration = probe.compute;
+  compute.reason = {Phase::Backward, -1, name_of(probe.kind)};
+  const OpId last = probe.count;
+  compute.after = {{0, 1}, {last, 1}};
+  plan.ops = {std::move(compute)};
+  for (OpId id = 1; id <= last; ++id) {
+    plan.ops.push_back(collective);
+    plan.ops.back().after = {{id - 1, 0}};
+  }
+  plan.ops[1].after = plan.ops.front().after;
+  return plan;
 }
 
 /// Ops of a plan that is not a training step: transfers and a server's work.
@@ -173,6 +193,8 @@ const char* name_of(ProbeKind kind) {
       return "pull";
     case ProbeKind::Message:
       return "message";
+    case ProbeKind::Overlap:
+      return "overlap";
   }
   return "?";
 }
@@ -195,7 +217,7 @@ std::vector<Place> places_of(const Probe& probe, const Cluster& cluster) {
 Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes) {
   int nodes = 1;
   for (const Probe& probe : probes) {
-    const bool host = has_server(probe) && !has_host_without_devices(cluster);
+    const bool host = probe.to_server() && !has_host_without_devices(cluster);
     nodes = std::max(nodes, nodes_of(probe, cluster) + (host ? 1 : 0));
   }
   return grown_to(cluster, nodes * devices_per_node(cluster));
@@ -224,6 +246,8 @@ Plan plan_of(const Probe& probe, const Cluster& cluster) {
       return Transfers(probe, cluster).pull();
     case ProbeKind::Message:
       return Transfers(probe, cluster).message();
+    case ProbeKind::Overlap:
+      return overlap_plan(probe, cluster);
     case ProbeKind::AllReduce:
     case ProbeKind::AllGather:
     case ProbeKind::ReduceScatter:

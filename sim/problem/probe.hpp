@@ -19,6 +19,9 @@ enum class ProbeKind : std::uint8_t {
   Push,           ///< every rank pushes `count` tensors of `bytes` to one server, until all are received and summed
   Pull,           ///< every rank reads `count` tensors of `bytes` from one server, until all have arrived
   Message,        ///< `count` messages of `bytes` from the first rank to the second
+  /// Every rank computes for `compute` while `count` all-reduces of `bytes`, one after another, start at the same time;
+  /// what the compute of the slowest rank takes, from its start to its end, however long the all-reduces go on.
+  Overlap,
 };
 const char* name_of(ProbeKind kind);
 
@@ -29,11 +32,14 @@ struct Probe {
   double bytes = 0.0;
   int count = 1;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto;
+  Seconds compute;  ///< Overlap: what each rank computes, alone, on a device of speed 1
   Seconds measured;
   double repeat = 0.0;  ///< standard deviation of its repetitions as a share of `measured`; 0: not known
-  std::string where;  ///< file:line, for messages
+  std::string where;    ///< file:line, for messages
 
+  /// Nothing but one collective.
   [[nodiscard]] bool collective() const { return kind <= ProbeKind::ReduceScatter; }
+  [[nodiscard]] bool to_server() const { return kind == ProbeKind::Push || kind == ProbeKind::Pull; }
 };
 
 /// The devices of its ranks, filled node by node. @throws PlanError when the cluster cannot grow to them.
@@ -42,8 +48,8 @@ std::vector<Place> places_of(const Probe& probe, const Cluster& cluster);
 /// without devices when the cluster has such a host, else the node after the last rank's.
 Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes);
 /// The probe as a plan of its own for a cluster that grown_for has made. Its iterations do not overlap: collectives
-/// follow each other directly; pushes, pulls and messages begin when all of the iteration before have ended, and how
-/// the word of that travels is not part of the probe.
+/// follow each other directly; all others begin when all of the iteration before have ended, and how the word of that
+/// travels is not part of the probe.
 Plan plan_of(const Probe& probe, const Cluster& cluster);
 
 /// Times of collectives in closed form (collective_time and the setup), when nothing else is under way.

@@ -10,6 +10,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/error_of.hpp"
 #include "tests/support/lab.hpp"
+#include "tests/unit/calibrate_support.hpp"
 #include "validate/calibrate/readers.hpp"
 
 using namespace simsync;
@@ -32,20 +33,8 @@ constexpr const char* kNccl =
 # Out of bounds values : 0 OK
 )";
 
-Probe probe(ProbeKind kind, int ranks, double bytes, int count = 1) {
-  return {.kind = kind, .ranks = ranks, .per_node = 0, .bytes = bytes, .count = count, .measured = {}, .where = {}};
-}
-
-/// What `truth` would measure, with a fixed error of up to `error` that changes from row to row.
-std::vector<Probe> measured_on(const Cluster& truth, std::vector<Probe> probes, double error = 0.0) {
-  const Cluster grown = grown_for(truth, probes);
-  for (std::size_t i = 0; i < probes.size(); ++i) {
-    const double sway = error * std::sin(12.9898 * static_cast<double>(i + 1));
-    probes[i].measured = std::exp(sway) * predicted_time(probes[i], grown);
-    probes[i].where = "row " + std::to_string(i);
-  }
-  return probes;
-}
+/// A search for the number of threads would only take time.
+const std::vector<std::pair<std::string, std::string>> kThreadsKnown{{"group.gpu.cpu.threads", "2"}};
 
 /// A host with one device on a network of 125 MB/s: all that its probes depend on is set.
 Cluster host_cluster() {
@@ -80,13 +69,6 @@ std::vector<Probe> message_probes() {
     }
   }
   return out;
-}
-
-double value_of(const Calibration& calibration, const std::string& key) {
-  for (const auto& parameter : calibration.parameters)
-    if (parameter.key == key) return parameter.value;
-  FAIL("no parameter " + key);
-  return 0.0;
 }
 
 }  // namespace
@@ -160,7 +142,8 @@ TEST_CASE("our own table of probes", "[calibrate]") {
         [&] { (void)read_table(CsvTable::parse("kind,ranks,bytes,count,algorithm,time_s\n" + row, "p.csv"), {}); });
   };
   CHECK(wrong("pusj,4,1,1,,1\n") ==
-        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message\n  help: did you mean "
+        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message, overlap\n  help: did "
+        "you mean "
         "'push'?");
   CHECK(wrong("push,2.5,1,1,,1\n") ==
         "p.csv:2:1: error: column 'ranks': expected a whole number up to 1000000, got 2.5");
@@ -237,7 +220,8 @@ TEST_CASE("a fit finds the numbers that made the measurements", "[calibrate]") {
   nominal.groups[0].cpu.sum_rate = BytesPerSecond{8e9};
   auto probes = server_probes();
   for (const Probe& message : message_probes()) probes.push_back(message);
-  const auto result = calibrate(nominal, measured_on(truth, probes, 0.01), {.date = "2026-01-31"});
+  const auto result =
+      calibrate(nominal, measured_on(truth, probes, 0.01), {.assumed = kThreadsKnown, .date = "2026-01-31"});
   CHECK(result.calibration.rows == 42);
   CHECK(result.calibration.residuals.rms_pct < 1.5);
   CHECK(result.calibration.repeat_pct == 0.0);
@@ -326,7 +310,7 @@ TEST_CASE("how measurements repeat, weighted by their time", "[calibrate]") {
   }
   probes.push_back(probes.back());
   probes.back().repeat = 0.0;  // not known: it says nothing
-  const auto result = calibrate(host_cluster(), probes, {.date = "2026-01-31"});
+  const auto result = calibrate(host_cluster(), probes, {.assumed = kThreadsKnown, .date = "2026-01-31"});
   CHECK_THAT(result.calibration.repeat_pct, WithinRel(100.0 * sum / time, 1e-9));
 }
 
@@ -350,13 +334,14 @@ TEST_CASE("a prior helps while probes are few and does no harm when they are man
   Cluster b = a;
   b.links["nic"].efficiency = 0.45;
   b.groups[0].cpu.per_tensor = Seconds{260e-6};
-  CalibrateOptions options{.date = "2026-01-31"};
+  CalibrateOptions options{.assumed = kThreadsKnown, .date = "2026-01-31"};
   const auto of_a = calibrate(a, measured_on(a, server_probes(), 0.01), options).calibration;
   const auto all = measured_on(b, server_probes(), 0.02);
   const auto error_with = [&](std::size_t k, bool prior) {
     CalibrateOptions with = options;
     if (prior) with.prior = of_a;
     for (const auto& p : of_a.parameters)
+
       with.unknowns.push_back({p.key, p.scale.dimension, p.value / 20.0,
                                p.scale.dimension == Dimension::Number ? 1.0 : p.value * 20.0, false});
     // Probes spread over the list; what was not probed is predicted.

@@ -62,6 +62,24 @@ TEST_CASE("with a host for servers all others talk to it", "[probe]") {
   CHECK(ranks_of(choose_probes(hosts(4, 1), Seconds{600.0}), ProbeKind::Push) == std::set<int>{1, 4});
 }
 
+TEST_CASE("all-reduces that outlast the compute beside them", "[probe]") {
+  const Cluster cluster = hosts(4);
+  const auto runs = choose_probes(cluster, Seconds{600.0});
+  CHECK(ranks_of(runs, ProbeKind::Overlap) == std::set<int>{4});
+  int overlaps = 0;
+  for (const ProbeRun& run : runs) {
+    if (run.probe.kind != ProbeKind::Overlap) continue;
+    ++overlaps;
+    CHECK(run.probe.compute > Seconds{0.01});
+    // Nominal time is that of the all-reduces; without them it is the compute.
+    CHECK_THAT(nominal_time(run.probe, cluster).value(), WithinRel(2.0 * run.probe.compute.value(), 1e-9));
+    Probe alone = run.probe;
+    alone.count = 1;
+    CHECK(nominal_time(alone, cluster) == alone.compute);
+  }
+  CHECK(overlaps == 2);
+}
+
 TEST_CASE("a short budget costs repetitions, then sizes, and is refused at last", "[probe]") {
   const Cluster cluster = hosts(4);
   const auto most = choose_probes(cluster, Seconds{600.0});
@@ -77,14 +95,16 @@ TEST_CASE("a short budget costs repetitions, then sizes, and is refused at last"
 
 TEST_CASE("iterations of a probe do not overlap and every transfer has a buffer", "[probe]") {
   const Cluster cluster = hosts(3);
-  for (const ProbeKind kind : {ProbeKind::AllReduce, ProbeKind::Push, ProbeKind::Pull, ProbeKind::Message}) {
+  for (const ProbeKind kind :
+       {ProbeKind::AllReduce, ProbeKind::Push, ProbeKind::Pull, ProbeKind::Message, ProbeKind::Overlap}) {
     const Probe probe{.kind = kind, .ranks = 2, .per_node = 1, .bytes = 1e3, .count = 3, .measured = {}, .where = {}};
     const Plan plan = plan_of(probe, cluster);
     check(plan);
     INFO(name_of(kind));
     for (const Op& op : plan.ops) {
       REQUIRE_FALSE(op.after.empty());  // of this iteration or, what begins one, of the iteration before
-      if (op.kind != OpKind::Collective) CHECK((op.tensor >= 0 && op.tensor < plan.tensors));
+      if (op.kind == OpKind::Transfer || op.kind == OpKind::HostWork)
+        CHECK((op.tensor >= 0 && op.tensor < plan.tensors));
     }
   }
 }

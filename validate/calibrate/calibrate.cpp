@@ -1,12 +1,18 @@
 #include "validate/calibrate/calibrate.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 
 #include "base/error.hpp"
+#include "validate/calibrate/interference.hpp"
+#include "validate/calibrate/keep_ratios.hpp"
 #include "validate/calibrate/model_fit.hpp"
+#include "validate/calibrate/server_threads.hpp"
 
 namespace simsync {
 
@@ -33,15 +39,54 @@ Residuals residuals_of(const std::vector<CalibratedRow>& rows) {
           .worst_pct = errors.back()};
 }
 
-CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
+namespace {
+
+constexpr const char* kNothing = "these measurements depend on none of the parameters";
+
+bool is_overlap(const Probe& probe) {
+  return probe.kind == ProbeKind::Overlap;
+}
+
+bool is_threads(const std::string& key) {
+  return key.starts_with("group.") && key.ends_with(".cpu.threads");
+}
+
+/// What is to be found: the caller's wishes or, without any, what follows from the probes.
+struct Wanted {
   std::vector<CalibrationModel> models;
+  FoundApart apart;
+};
+
+Wanted wanted(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
+  Wanted out;
+  std::vector<Probe> described;
+  std::remove_copy_if(probes.begin(), probes.end(), std::back_inserter(described), is_overlap);
   if (options.unknowns.empty()) {
-    models = models_for(cluster, probes);
+    if (!described.empty()) out.models = models_for(cluster, described);
+    out.apart = apart_for(cluster, probes);
   } else {
-    models = {{.name = "as told", .assumed = {}, .unknowns = options.unknowns}};
+    CalibrationModel told{.name = "as told", .assumed = {}, .unknowns = {}, .stated = {}};
+    for (const Unknown& unknown : options.unknowns) {
+      if (unknown.key == kInterference) {
+        out.apart.interference = unknown;
+      } else if (is_threads(unknown.key)) {
+        out.apart.threads = unknown;
+      } else {
+        told.unknowns.push_back(unknown);
+      }
+    }
+    if (!described.empty()) out.models = {std::move(told)};
   }
-  Cluster grown = grown_for(cluster, probes);
-  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
+  for (const auto& [key, value] : options.assumed) {
+    if (key == kInterference) out.apart.interference.reset();
+    if (is_threads(key)) out.apart.threads.reset();
+  }
+  return out;
+}
+
+/// The best of the descriptions, fitted by replay. `probes` have no overlaps.
+std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe>& probes,
+                                   const CalibrateOptions& options, std::vector<CalibrationModel> models) {
   std::vector<std::unique_ptr<ModelFit>> fits;
   std::map<std::string, double> found;
   std::size_t done = 0;
@@ -58,16 +103,75 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
   std::stable_sort(fits.begin(), fits.end(), [](const auto& a, const auto& b) {
     return a->identified() != b->identified() ? a->identified() : a->criterion() < b->criterion();
   });
-  ModelFit* best = nullptr;
-  for (const auto& fit : fits) {
+  std::unique_ptr<ModelFit> best;
+  for (auto& fit : fits) {
     if (options.progress) options.progress(models.size(), models.size() + 1, fit->name() + ", by replay");
     if (!fit->refine()) continue;
-    if (best == nullptr || fit->identified()) best = fit.get();
-    if (fit->identified()) break;
+    const bool identified = fit->identified();
+    if (best == nullptr || identified) best = std::move(fit);
+    if (identified) break;
   }
-  if (best == nullptr) throw InputError("these measurements depend on none of the parameters");
-  best->expect_identified();
-  return best->result();
+  return best;
+}
+
+/// What is said once of all rows, whatever described them.
+void finish(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options,
+            CalibrationResult& out) {
+  Calibration& c = out.calibration;
+  c.cluster = cluster.name;
+  c.date = options.date;
+  c.sources = options.sources;
+  c.rows = probes.size();
+  Cluster calibrated = cluster;
+  apply(calibrated, c);
+  out.rows = predict_rows(calibrated, probes);
+  c.residuals = residuals_of(out.rows);
+  c.repeat_pct = detail::repeat_pct_of(probes);
+  if (c.residuals.rms_pct > kLargeRmsPct)
+    out.notes.push_back(
+        fmt::format("the measurements are {:.1f} % (rms) off after the fit, more than {:g} %: no numbers of "
+                    "this cluster explain all of them, look at the worst rows",
+                    c.residuals.rms_pct, kLargeRmsPct));
+  for (detail::GroupRatios& group : detail::ratios_of(calibrated, out.rows)) {
+    if (!group.helps()) continue;
+    out.notes.push_back(
+        fmt::format("{} of {} ranks on {} node{}: the numbers are {:.1f} % off on average, with the ratios of the "
+                    "other sizes {:.1f} %; these are kept",
+                    group.ratios.primitive, group.ratios.ranks, group.ratios.nodes, group.ratios.nodes > 1 ? "s" : "",
+                    100.0 * std::expm1(group.without), 100.0 * std::expm1(group.left_out)));
+    c.measured.push_back(std::move(group.ratios));
+  }
+}
+
+}  // namespace
+
+CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
+  const Wanted what = wanted(cluster, probes, options);
+  if (what.models.empty() && !what.apart.interference) throw InputError(kNothing);
+  Cluster grown = grown_for(cluster, probes);
+  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
+  auto described = probes;
+  const auto overlaps = std::stable_partition(described.begin(), described.end(), std::not_fn(is_overlap));
+  const std::vector<Probe> beside(overlaps, described.end());
+  described.erase(overlaps, described.end());
+
+  CalibrationResult out{.calibration = {}, .model = "interference alone", .rows = {}, .notes = {}};
+  out.calibration.assumed = options.assumed;
+  if (!what.models.empty()) {
+    auto best = best_fit(grown, described, options, what.models);
+    if (best != nullptr && what.apart.threads)
+      best = detail::with_threads(std::move(best), {grown, described, options, *what.apart.threads});
+    if (best == nullptr) throw InputError(kNothing);
+    best->expect_identified();
+    out = best->result();
+  }
+  if (what.apart.interference) {
+    Cluster calibrated = grown;
+    apply(calibrated, out.calibration);
+    detail::find_interference(calibrated, beside, *what.apart.interference, out);
+  }
+  finish(grown, probes, options, out);
+  return out;
 }
 
 }  // namespace simsync

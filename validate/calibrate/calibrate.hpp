@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,12 @@
 
 namespace simsync {
 
-/// A number of set_parameter that is to be found, between two bounds on a logarithmic axis.
+/// The share of compute's speed that a collective beside it takes. It is found apart from the others, from overlaps
+/// alone.
+inline constexpr std::string_view kInterference = "collective.interference";
+
+/// A number of set_parameter that is to be found, between two bounds on a logarithmic axis (kInterference: on a linear
+/// one, from 0 on; numbers of threads: one after the other).
 struct Unknown {
   std::string key;
   Dimension dimension = Dimension::Number;
@@ -58,13 +64,21 @@ struct CalibrationResult {
   Calibration calibration;
   std::string model;  ///< name of the description that was chosen
   std::vector<CalibratedRow> rows;
-  std::vector<std::string> notes;  ///< what was left as it was, and why
+  std::vector<std::string> notes;  ///< what was left as it was, and why; what to distrust
+};
+
+/// What calibrate finds besides a description's parameters.
+struct FoundApart {
+  std::optional<Unknown> interference;
+  std::optional<Unknown> threads;  ///< of the servers
 };
 
 /// The descriptions that calibrate chooses from when it is not told what to find: parameters that the probes depend on,
-/// with one, two or three protocols of collectives (LL and LL128 send flags beside the data, Simple does not), with and
-/// without a pass over the payload.
+/// overlaps left aside, with one, two or three protocols of collectives (LL and LL128 send flags beside the data,
+/// Simple does not), with and without a pass over the payload.
 std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vector<Probe>& probes);
+/// The same for what is found apart.
+FoundApart apart_for(const Cluster& cluster, const std::vector<Probe>& probes);
 
 /// Robust fit of log(predicted / measured); of the descriptions that the probes identify, the one with the least
 /// Bayesian information criterion.

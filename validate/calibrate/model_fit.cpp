@@ -6,65 +6,30 @@
 
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
-#include "validate/calibrate/keep_ratios.hpp"
+#include "validate/calibrate/robust.hpp"
 
 namespace simsync::detail {
 namespace {
 
-/// A parameter that the rows leave open by more than this (one standard deviation, as a factor) is not identified.
-const double kMostDeviation = std::log(2.0);
+const double kMostDeviation = std::log(kMostFactor);
 /// Changes of a prediction that nobody can measure.
 constexpr double kNoEffect = 1e-3;
 constexpr double kNamedShare = 0.3;
-/// No measurement is so good that a residual of 2 % is an outlier.
-constexpr double kLeastCut = 0.02;
 constexpr std::string_view kProtocols = "collective.protocols.";
 constexpr std::string_view kStepInter = "per_step_inter";
 
-/// Sum of squares under Huber's cut: twice the robust loss. The last `plain` ones, a prior's, are squared as they are.
-double loss_of(const std::vector<double>& residuals, double cut, std::size_t plain) {
-  double sum = 0.0;
-  for (std::size_t i = 0; i < residuals.size(); ++i) {
-    const double r = std::abs(residuals[i]);
-    sum += r <= cut || i + plain >= residuals.size() ? r * r : cut * (2.0 * r - cut);
-  }
-  return sum;
-}
-
-/// Standard deviation of most residuals, whatever the worst ones are: their median distance from 0, as if normal.
-double spread_of(std::vector<double> residuals) {
-  constexpr double kNormal = 1.4826;
-  for (double& r : residuals) r = std::abs(r);
-  const auto middle = residuals.begin() + static_cast<std::ptrdiff_t>(residuals.size() / 2);
-  std::nth_element(residuals.begin(), middle, residuals.end());
-  return kNormal * *middle;
-}
-
-/// A step is many messages one after another, so each measurement counts by its time.
-double repeat_pct_of(const std::vector<Probe>& probes) {
-  double sum = 0.0;
-  double weight = 0.0;
-  for (const Probe& probe : probes) {
-    if (probe.repeat <= 0.0) continue;
-    sum += probe.repeat * probe.measured.value();
-    weight += probe.measured.value();
-  }
-  return weight > 0.0 ? 100.0 * sum / weight : 0.0;
-}
-
-/// A row whose repetitions spread as widely as the loss calls far off, or more, says less.
-double weight_of(const Probe& probe) {
-  constexpr double kWellRepeated = 0.1;
-  return 1.0 / std::hypot(1.0, probe.repeat / kWellRepeated);
-}
-
 }  // namespace
 
-Cluster ModelFit::cluster_at(const std::vector<double>& shares) const {
+std::vector<std::pair<std::string, std::string>> ModelFit::settings_at(const std::vector<double>& shares) const {
   auto settings = model_.assumed;
   for (std::size_t p = 0; p < shares.size(); ++p) settings.emplace_back(model_.unknowns[p].key, text_at(p, shares[p]));
+  settings.insert(settings.end(), chosen_.begin(), chosen_.end());
+  return settings;
+}
+
+Cluster ModelFit::cluster_at(const std::vector<double>& shares) const {
   Cluster out = cluster_;
-  apply_settings(out, settings);
+  apply_settings(out, settings_at(shares));
   return out;
 }
 
@@ -72,9 +37,11 @@ std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const
   const Cluster cluster = cluster_at(shares);
   CollectiveEstimates estimates(cluster);
   std::vector<double> out;
-  for (const Probe& probe : probes_) {
+  const auto settings = settings_at(shares);
+  for (std::size_t i = 0; i < probes_.size(); ++i) {
+    const Probe& probe = probes_[i];
     const bool closed = probe.collective() && !by_replay_;
-    const Seconds time = closed ? estimates.of(probe) : predicted_time(probe, cluster);
+    const Seconds time = closed ? estimates.of(probe) : known_times_.of(i, probe, cluster, settings);
     out.push_back(weight_of(probe) * std::log(time / probe.measured));
   }
   prior_.add(model_.unknowns, shares, out);
@@ -160,6 +127,10 @@ void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
     throw InputError(
         fmt::format("{} parameters need at least as many measurements, got {}", model_.unknowns.size(), probes_.size()),
         "name fewer with --fit, fix some with --set, or bring a prior");
+  if (model_.unknowns.empty()) {
+    fit_ = {};
+    return;
+  }
   // Replays take some milliseconds each, closed forms microseconds.
   constexpr std::size_t kAllStarts = 16;
   constexpr std::size_t kFewStarts = 3;
@@ -182,14 +153,42 @@ bool ModelFit::run(std::map<std::string, double>& before) {
     if (drop == Drop::Nothing) break;
     if (drop == Drop::Description || model_.unknowns.empty()) return false;
   }
-  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
-    before[model_.unknowns[p].key] = model_.unknowns[p].value_at(fit_.shares[p]);
+  for (const auto& [key, value] : values()) before[key] = value;
+  criterion_ = criterion(cut_);
+  return true;
+}
+
+double ModelFit::criterion(double cut) const {
   auto values = residuals(fit_.shares);
   values.resize(probes_.size());
   const auto n = static_cast<double>(probes_.size());
-  criterion_ = n * std::log(std::max(kLeastError * kLeastError, loss_of(values, cut_, 0) / n)) +
-               static_cast<double>(model_.unknowns.size()) * std::log(n);
-  return true;
+  return n * std::log(std::max(kLeastError * kLeastError, loss_of(values, cut, 0) / n)) +
+         static_cast<double>(model_.unknowns.size()) * std::log(n);
+}
+
+void ModelFit::start_again(const std::map<std::string, double>& values, double cut) {
+  model_ = told_;
+  notes_.clear();
+  cut_ = cut;
+  fit_.shares = start_from(values, 1.0);
+}
+
+bool ModelFit::run_from(const std::map<std::string, double>& values) {
+  start_again(values, kFirstCut);
+  return refine();
+}
+
+bool ModelFit::run_from(const std::map<std::string, double>& values, double cut) {
+  start_again(values, cut);
+  by_replay_ = true;
+  return fit_on();
+}
+
+std::map<std::string, double> ModelFit::values() const {
+  std::map<std::string, double> out;
+  for (std::size_t p = 0; p < model_.unknowns.size(); ++p)
+    out[model_.unknowns[p].key] = model_.unknowns[p].value_at(fit_.shares[p]);
+  return out;
 }
 
 bool ModelFit::fit_on() {
@@ -231,22 +230,27 @@ void ModelFit::expect_identified() const {
           fit_.covariance[p][q] / std::sqrt(std::max(1e-30, fit_.covariance[p][p] * fit_.covariance[q][q]));
       if (q != p && std::abs(correlation) > 1.0 - kNamedShare) others.push_back("'" + model_.unknowns[q].key + "'");
     }
-    const std::string why =
-        others.empty() ? "they hardly depend on it" : fmt::format("it trades off against {}", fmt::join(others, ", "));
-    throw InputError(fmt::format("the measurements cannot identify '{}': {}", model_.unknowns[p].key, why),
-                     "measure other sizes, rank counts or tensor counts, or fix a value with --set");
+    const std::string why = others.empty() ? kHardly : fmt::format("it trades off against {}", fmt::join(others, ", "));
+    refuse(model_.unknowns[p].key, why);
   }
 }
 
-CalibrationResult ModelFit::result() {
+void refuse(const std::string& key, const std::string& why) {
+  throw InputError(fmt::format("the measurements cannot identify '{}': {}", key, why),
+                   "measure other sizes, rank counts or tensor counts, or fix a value with --set");
+}
+
+void add_alone(Calibration& calibration, CalibratedParameter parameter) {
+  calibration.parameters.push_back(std::move(parameter));
+  for (auto& row : calibration.correlation) row.push_back(0.0);
+  calibration.correlation.emplace_back(calibration.parameters.size(), 0.0).back() = 1.0;
+}
+
+CalibrationResult ModelFit::result() const {
   CalibrationResult out;
   out.model = model_.name;
   out.notes = notes_;
   Calibration& c = out.calibration;
-  c.cluster = cluster_.name;
-  c.date = options_.date;
-  c.sources = options_.sources;
-  c.rows = probes_.size();
   c.assumed = model_.assumed;
   const double scale = error();
   for (std::size_t p = 0; p < model_.unknowns.size(); ++p) {
@@ -263,21 +267,8 @@ CalibrationResult ModelFit::result() {
                         : std::clamp(fit_.covariance[p][q] / std::sqrt(fit_.covariance[p][p] * fit_.covariance[q][q]),
                                      -1.0, 1.0));
   }
-  Cluster calibrated = cluster_;
-  apply(calibrated, c);
-  out.rows = predict_rows(calibrated, probes_);
-  c.residuals = residuals_of(out.rows);
-  c.repeat_pct = repeat_pct_of(probes_);
-  for (GroupRatios& group : ratios_of(calibrated, out.rows)) {
-    if (!group.helps()) continue;
-    out.notes.push_back(
-        fmt::format("{} of {} ranks on {} node{}: the numbers are {:.1f} % off on average, the ratios of the other "
-                    "sizes with them {:.1f} %; "
-                    "kept",
-                    group.ratios.primitive, group.ratios.ranks, group.ratios.nodes, group.ratios.nodes > 1 ? "s" : "",
-                    100.0 * std::expm1(group.without), 100.0 * std::expm1(group.left_out)));
-    c.measured.push_back(std::move(group.ratios));
-  }
+  for (const auto& [key, text] : chosen_)
+    add_alone(c, {.key = key, .value = parse_scaled(text)->value, .scale = {}, .deviation = 0.0});
   return out;
 }
 

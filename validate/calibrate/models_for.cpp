@@ -164,6 +164,17 @@ bool bounded_inside(CalibrationModel& model, const Cluster& cluster, const Cover
 
 }  // namespace
 
+FoundApart apart_for(const Cluster& cluster, const std::vector<Probe>& probes) {
+  const auto any = [&](const auto& of) { return std::any_of(probes.begin(), probes.end(), of); };
+  FoundApart out;
+  if (any([](const Probe& probe) { return probe.kind == ProbeKind::Overlap; }))
+    out.interference = {std::string(kInterference), Dimension::Number, 0.0, 0.99, false};
+  if (any([](const Probe& probe) { return probe.to_server(); }))
+    out.threads = {"group." + server_group(cluster, device_group(cluster)) + ".cpu.threads", Dimension::Number, 1.0,
+                   4096.0, false};
+  return out;
+}
+
 std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vector<Probe>& probes) {
   const Cluster grown = grown_for(cluster, probes);
   const Coverage covered = coverage_of(grown, probes);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "validate/calibrate/robust.hpp"
+
 namespace simsync::detail {
 
 PriorDistance::PriorDistance(const Calibration& prior, double between_clusters, const std::vector<Unknown>& unknowns)

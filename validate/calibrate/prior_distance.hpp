@@ -7,9 +7,6 @@
 
 namespace simsync::detail {
 
-/// No set of measurements is better than this, whatever its residuals.
-inline constexpr double kLeastError = 0.002;
-
 /// How far the values of some unknowns are from what the prior expects.
 class PriorDistance {
 public:

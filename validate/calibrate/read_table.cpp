@@ -12,6 +12,8 @@ namespace simsync {
 namespace {
 
 constexpr int kMostRanks = 1'000'000;
+constexpr double kLeastTime = 1e-12;
+constexpr const char* kCompute = "compute_s";
 constexpr double k10To90 = 2.5631;  // standard deviations from 10 % to 90 % of a normal distribution
 
 class TableReader {
@@ -33,6 +35,7 @@ private:
   [[nodiscard]] int whole(std::size_t row, const char* column, int least) const;
   template <class E>
   [[nodiscard]] E word(std::size_t row, const char* column, const std::vector<std::pair<std::string, E>>& words) const;
+  [[nodiscard]] Seconds compute(std::size_t row, ProbeKind kind) const;
   [[nodiscard]] std::optional<Probe> own(std::size_t row) const;
   [[nodiscard]] std::optional<Probe> collective(std::size_t row) const;
   [[nodiscard]] std::optional<Probe> point_to_point(std::size_t row) const;
@@ -74,20 +77,31 @@ E TableReader::word(std::size_t row, const char* column, const std::vector<std::
        did_you_mean(text, known));
 }
 
+Seconds TableReader::compute(std::size_t row, ProbeKind kind) const {
+  const bool told = table_.has(kCompute) && !table_.cell(row, kCompute).empty();
+  if (kind == ProbeKind::Overlap) {
+    if (told) return Seconds{number(row, kCompute, kLeastTime)};
+    fail(row, fmt::format("an overlap without '{}': what each device computes beside the all-reduces", kCompute));
+  }
+  if (told) fail(row, fmt::format("column '{}': nothing is computed during a probe '{}'", kCompute, name_of(kind)));
+  return {};
+}
+
 std::optional<Probe> TableReader::own(std::size_t row) const {
   Probe probe;
   probe.kind = word<ProbeKind>(row, "kind",
                                {{"all-reduce", ProbeKind::AllReduce},
                                 {"push", ProbeKind::Push},
                                 {"pull", ProbeKind::Pull},
-                                {"message", ProbeKind::Message}});
-  const bool to_server = probe.kind == ProbeKind::Push || probe.kind == ProbeKind::Pull;
-  probe.ranks = whole(row, "ranks", to_server ? 1 : 2);
+                                {"message", ProbeKind::Message},
+                                {"overlap", ProbeKind::Overlap}});
+  probe.ranks = whole(row, "ranks", probe.to_server() ? 1 : 2);
   if (probe.kind == ProbeKind::Message) probe.per_node = 1;
   probe.bytes = number(row, "bytes", 1.0);
   probe.count = whole(row, "count", 1);
   if (!table_.cell(row, "algorithm").empty()) probe.algorithm = word(row, "algorithm", collective_algorithm_words());
-  probe.measured = Seconds{number(row, "time_s", 1e-12)};
+  probe.compute = compute(row, probe.kind);
+  probe.measured = Seconds{number(row, "time_s", kLeastTime)};
   if (table_.has("time_p10_s") && table_.has("time_p90_s"))
     probe.repeat = std::max(0.0, number(row, "time_p90_s", 0.0) - number(row, "time_p10_s", 0.0)) / k10To90 /
                    probe.measured.value();

@@ -22,8 +22,8 @@ struct ReadOptions {
 };
 
 /// Reads a file of any format below, told by its content:
-///   our probes CSV (kind,ranks,bytes,count,algorithm,time_s; others may follow), tables with the columns of collective
-///   or point-to-point collections (collective,gpus_per_node,nodes,size_bytes,time_us;
+///   our probes CSV (kind,ranks,bytes,count,algorithm,time_s; of overlaps also compute_s; others may follow), tables
+///   with the columns of collective or point-to-point collections (collective,gpus_per_node,nodes,size_bytes,time_us;
 ///   test,intra_or_inter,size_bytes,...), nccl-tests text output, OSU micro-benchmark text output.
 /// @throws InputError with the line, when it is none of them, a value is missing or wrong, or nothing is left.
 std::vector<Probe> read_probes(const std::string& path, const ReadOptions& options = {});

@@ -29,6 +29,7 @@ std::string what(const Probe& probe) {
   std::string out = fmt::format("{} of {}, {} ranks", name_of(probe.kind), format_bytes(probe.bytes), probe.ranks);
   if (probe.per_node > 0) out += fmt::format(", {} a node", probe.per_node);
   if (probe.count > 1) out += fmt::format(", {} times", probe.count);
+  if (probe.kind == ProbeKind::Overlap) out += fmt::format(", beside {} of compute", format_seconds(probe.compute));
   return out;
 }
 
@@ -37,9 +38,12 @@ std::string what(const Probe& probe) {
 std::string parameter_table(const CalibrationResult& result) {
   const Calibration& c = result.calibration;
   std::string out = fmt::format("{}: {} measurements, {}\n", c.cluster, c.rows, result.model);
-  for (const auto& p : c.parameters)
-    out += fmt::format("  {:<46} {:>12}   {} to {}\n", p.key, value_text(p, p.value),
-                       value_text(p, p.moved(-p.deviation)), value_text(p, p.moved(p.deviation)));
+  for (const auto& p : c.parameters) {
+    const std::string spread =
+        fmt::format("{} to {}", value_text(p, p.moved(-p.deviation)), value_text(p, p.moved(p.deviation)));
+    out += fmt::format("  {:<46} {:>12}   {}\n", p.key, value_text(p, p.value),
+                       p.deviation > 0.0 ? spread : "a whole number");
+  }
   for (const auto& [key, value] : c.assumed) out += fmt::format("  {:<46} {:>12}   assumed\n", key, value);
   for (const auto& note : result.notes) out += fmt::format("  note: {}\n", note);
   return out;
@@ -67,7 +71,7 @@ std::string residual_table(const std::string& title, const std::vector<Calibrate
 const std::vector<std::string>& calibration_header() {
   static const std::vector<std::string> kHeader{"use",         "kind",      "ranks",     "ranks_per_node",
                                                 "bytes",       "count",     "algorithm", "measured_s",
-                                                "predicted_s", "error_pct", "source"};
+                                                "predicted_s", "error_pct", "source",    "compute_s"};
   return kHeader;
 }
 
@@ -83,7 +87,8 @@ std::vector<std::string> calibration_cells(const std::string& use, const Calibra
           format_number(probe.measured.value()),
           format_number(row.predicted.value()),
           format_number(row.error_pct()),
-          probe.where};
+          probe.where,
+          probe.kind == ProbeKind::Overlap ? format_number(probe.compute.value()) : ""};
 }
 
 }  // namespace simsync

@@ -1,0 +1,148 @@
+#include "sim/plan/closed_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/error.hpp"
+#include "platforms/topology.hpp"
+
+namespace simsync {
+namespace {
+
+/// Adds up what the first rank's round takes where.
+class Demands {
+public:
+  Demands(const Plan& plan, const Cluster& cluster)
+      : plan_(plan), cluster_(cluster), topology_(cluster, nodes_of(plan)) {}
+
+  ClosedNetwork sum() {
+    for (const Op& op : plan_.ops) add(op);
+    ClosedNetwork out{.delay = delay_, .stations = {}};
+    for (const auto& [name, demand] : stations_)
+      if (demand.value() > 0.0) out.stations.push_back({name, demand});
+    return out;
+  }
+
+private:
+  static std::vector<int> nodes_of(const Plan& plan) {
+    std::vector<int> nodes{plan.nodes.front()};
+    for (const Place& server : plan.servers) {
+      if (std::find(plan.nodes.begin(), plan.nodes.end(), server.node) != plan.nodes.end())
+        throw PlanError(name_of(server) + " is a worker, too: the closed form needs servers of their own");
+      nodes.push_back(server.node);
+    }
+    std::sort(nodes.begin(), nodes.end());
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+    return nodes;
+  }
+
+  void add(const Op& op) {
+    switch (op.kind) {
+      case OpKind::Compute:
+        delay_ += cluster_.group_of(plan_.ranks.front().node).compute_slowdown * op.duration;
+        return;
+      case OpKind::Transfer:
+        return transfer(op);
+      case OpKind::HostWork:
+        return work(op);
+      case OpKind::Collective:
+        throw PlanError("the closed form knows no collectives");
+    }
+  }
+
+  [[nodiscard]] Place place_of(const End& end) const {
+    if (end.kind == End::Kind::Fixed) return end.place;
+    const Place rank = plan_.ranks.front();
+    return end.kind == End::Kind::Device ? rank : Place{rank.node, -1};
+  }
+
+  /// The words before a read and after a push take the latency once more.
+  void transfer(const Op& op) {
+    const Place from = place_of(op.from);
+    const Place to = place_of(op.to);
+    const Path path = topology_.path(from, to);
+    const double bytes = op.bytes + static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
+    delay_ += op.duration + path.latency + static_cast<double>(op.messages) * path.message_cost;
+    if (from.node != to.node) delay_ += path.latency;
+    double slowest = path.stream_cap.value();
+    Seconds shared;
+    const std::string nic = fmt::format("node{}/nic", (op.to.kind == End::Kind::Fixed ? to : from).node);
+    for (const LinkId id : path.links) {
+      const Link& link = topology_.links()[static_cast<std::size_t>(id)];
+      slowest = std::min(slowest, link.bandwidth.value());
+      if (from.node == to.node || !link.name.starts_with(nic)) continue;
+      shared = Seconds{bytes / link.bandwidth.value()};
+      stations_[link.name] += shared;
+    }
+    // The worker's own links and a stream's cap hold up nobody else.
+    delay_ += std::max(Seconds{0.0}, Seconds{bytes / slowest} - shared);
+  }
+
+  void work(const Op& op) {
+    if (op.from.kind != End::Kind::Fixed || op.queue < 0) {
+      delay_ += op.duration;
+      return;
+    }
+    const int threads = std::max(1, plan_.queues[static_cast<std::size_t>(op.queue)].slots);
+    const Seconds demand = (1.0 / threads) * op.duration;
+    stations_[name_of(op.from.place) + " threads"] += demand;
+    delay_ += op.duration - demand;
+  }
+
+  const Plan& plan_;
+  const Cluster& cluster_;
+  Topology topology_;
+  Seconds delay_;
+  std::map<std::string, Seconds> stations_;
+};
+
+}  // namespace
+
+Seconds ClosedNetwork::round() const {
+  Seconds sum = delay;
+  for (const Station& station : stations) sum += station.demand;
+  return sum;
+}
+
+const Station* ClosedNetwork::bottleneck() const {
+  const auto most = std::max_element(stations.begin(), stations.end(),
+                                     [](const Station& a, const Station& b) { return a.demand < b.demand; });
+  return most == stations.end() ? nullptr : &*most;
+}
+
+std::vector<double> throughput(const ClosedNetwork& network, int workers) {
+  std::vector<double> queue(network.stations.size(), 0.0);
+  std::vector<double> out;
+  for (int n = 1; n <= workers; ++n) {
+    std::vector<double> response;
+    double round = network.delay.value();
+    for (std::size_t j = 0; j < queue.size(); ++j) {
+      response.push_back(network.stations[j].demand.value() * (1.0 + queue[j]));
+      round += response.back();
+    }
+    out.push_back(n / round);
+    for (std::size_t j = 0; j < queue.size(); ++j) queue[j] = out.back() * response[j];
+  }
+  return out;
+}
+
+double throughput_bound(const ClosedNetwork& network, int workers) {
+  const double alone = workers / network.round().value();
+  const Station* most = network.bottleneck();
+  return most == nullptr ? alone : std::min(alone, 1.0 / most->demand.value());
+}
+
+double saturation(const ClosedNetwork& network) {
+  const Station* most = network.bottleneck();
+  return most == nullptr ? std::numeric_limits<double>::infinity() : network.round() / most->demand;
+}
+
+ClosedNetwork closed_network(const Plan& plan, const Cluster& cluster) {
+  return Demands(plan, cluster).sum();
+}
+
+}  // namespace simsync

@@ -15,6 +15,7 @@
 #include "cli/unknown.hpp"
 #include "platforms/calibration.hpp"
 #include "sim/engine/explain.hpp"
+#include "sim/engine/explain_pace.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace simsync {
@@ -44,8 +45,13 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
                            prediction.steps.size());
 }
 
+/// Workers at their own pace have no step in common, so no path through one either.
 /// The path first: the replays of what_if may take several times as long as the prediction did.
 void print_explanation(std::ostream& out, const Problem& problem, const Prediction& prediction) {
+  if (problem.plan.step_end >= 0) {
+    out << pace_text(problem, prediction);
+    return;
+  }
   out << to_text(explain(problem, prediction)) << std::flush;
   out << fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(prediction.step));
   what_if(problem, prediction, [&](const WhatIf& answer) { out << to_text(answer, prediction.step) << std::flush; });

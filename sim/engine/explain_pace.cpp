@@ -1,0 +1,66 @@
+#include "sim/engine/explain_pace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "sim/plan/closed_network.hpp"
+
+namespace simsync {
+namespace {
+
+/// The least number that at least such a share of the steps does not exceed.
+std::size_t quantile(const std::vector<double>& shares, double share) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    sum += shares[i];
+    if (sum >= share) return i;
+  }
+  return shares.empty() ? 0 : shares.size() - 1;
+}
+
+std::string staleness_text(const std::vector<double>& shares) {
+  double mean = 0.0;
+  for (std::size_t i = 0; i < shares.size(); ++i) mean += static_cast<double>(i) * shares[i];
+  constexpr double kMedian = 0.5;
+  constexpr double kNearlyAll = 0.99;
+  return fmt::format("  staleness    {:.1f} steps of others on average, half of all at most {}, 99 % at most {}\n",
+                     mean, quantile(shares, kMedian), quantile(shares, kNearlyAll));
+}
+
+std::string closed_form_text(const ClosedNetwork& network, int workers, double simulated) {
+  const double exact = throughput(network, workers).back();
+  std::string out = fmt::format(
+      "  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: nothing of a worker's step "
+      "overlaps; "
+      "alone it takes {})\n",
+      exact, 100.0 * (exact / simulated - 1.0), format_seconds(network.round()));
+  const Station* most = network.bottleneck();
+  if (most == nullptr) return out;
+  return out +
+         fmt::format("  saturation   from {:.1f} workers on: {} takes {} of every step, so at most {:.3g} steps/s\n",
+                     saturation(network), most->name, format_seconds(most->demand), 1.0 / most->demand.value());
+}
+
+}  // namespace
+
+std::string pace_text(const Problem& problem, const Prediction& prediction) {
+  const int workers = problem.plan.rank_count();
+  const double rate = workers / prediction.step.value();
+  const auto [fastest, slowest] = std::minmax_element(prediction.rank_steps.begin(), prediction.rank_steps.end());
+  std::string out =
+      fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each from {} to {} a step\n", rate,
+                  format_seconds(*fastest), format_seconds(*slowest));
+  out += staleness_text(prediction.staleness);
+  try {
+    out += closed_form_text(closed_network(problem.plan, problem.cluster), workers, rate);
+  } catch (const PlanError& e) {
+    out += fmt::format("  closed form  none: {}\n", e.what());
+  }
+  return out;
+}
+
+}  // namespace simsync

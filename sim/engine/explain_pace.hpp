@@ -1,0 +1,13 @@
+// Workers at their own pace, in words: how stale they are, and what the closed form says beside the simulation.
+#pragma once
+#include <string>
+
+#include "sim/problem/problem.hpp"
+#include "sim/timeline/prediction.hpp"
+
+namespace simsync {
+
+/// Several lines, the last one ended. `prediction` is of the problem's plan, whose workers are at their own pace.
+std::string pace_text(const Problem& problem, const Prediction& prediction);
+
+}  // namespace simsync

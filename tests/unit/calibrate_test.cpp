@@ -341,7 +341,6 @@ TEST_CASE("a prior helps while probes are few and does no harm when they are man
     CalibrateOptions with = options;
     if (prior) with.prior = of_a;
     for (const auto& p : of_a.parameters)
-
       with.unknowns.push_back({p.key, p.scale.dimension, p.value / 20.0,
                                p.scale.dimension == Dimension::Number ? 1.0 : p.value * 20.0, false});
     // Probes spread over the list; what was not probed is predicted.
@@ -354,4 +353,30 @@ TEST_CASE("a prior helps while probes are few and does no harm when they are man
   CHECK(error_with(2, true) < 25.0);
   CHECK(error_with(5, true) < error_with(5, false) + 0.5);
   CHECK_THAT(error_with(36, true), WithinAbs(error_with(36, false), 0.5));
+}
+
+TEST_CASE("two probes are enough where a prior knows the rest, or took it as given", "[calibrate]") {
+  const Cluster a = host_cluster();
+  Cluster b = a;
+  b.links["nic"].efficiency = 0.45;
+  const CalibrateOptions options{.assumed = kThreadsKnown, .date = "2026-01-31"};
+  Calibration prior = calibrate(a, measured_on(a, server_probes(), 0.01), options).calibration;
+  // As if the cost of a tensor could not be told from 0.
+  prior.assumed.emplace_back("group.gpu.cpu.per_tensor", "0");
+  const auto gone = std::find_if(prior.parameters.begin(), prior.parameters.end(),
+                                 [](const auto& parameter) { return parameter.key == "group.gpu.cpu.per_tensor"; });
+  REQUIRE(gone != prior.parameters.end());
+  for (auto& row : prior.correlation) row.erase(row.begin() + (gone - prior.parameters.begin()));
+  prior.correlation.erase(prior.correlation.begin() + (gone - prior.parameters.begin()));
+  prior.parameters.erase(gone);
+  const auto all = measured_on(b, server_probes(), 0.02);
+  const std::vector<Probe> two(all.end() - 2, all.end());  // a push and a pull of eight large tensors
+  CHECK_THROWS_AS(calibrate(b, two, options), InputError);
+  CalibrateOptions with = options;
+  with.prior = prior;
+  const CalibrationResult result = calibrate(b, two, with);
+  CHECK(std::find(result.calibration.assumed.begin(), result.calibration.assumed.end(),
+                  std::pair<std::string, std::string>{"group.gpu.cpu.per_tensor", "0"}) !=
+        result.calibration.assumed.end());
+  CHECK_THAT(value_of(result.calibration, "link.nic.efficiency"), WithinRel(0.45, 0.25));
 }

@@ -84,6 +84,22 @@ Wanted wanted(const Cluster& cluster, const std::vector<Probe>& probes, const Ca
   return out;
 }
 
+/// What the prior took as given is taken so here. A number that it does not know is left as the cluster has it where
+/// the rows and the prior's numbers are too few to find all.
+void follow_prior(const Calibration& prior, std::size_t rows, CalibrationModel& model) {
+  const auto known = [&](const Unknown& unknown) {
+    return std::any_of(prior.parameters.begin(), prior.parameters.end(),
+                       [&](const CalibratedParameter& parameter) { return parameter.key == unknown.key; });
+  };
+  for (const auto& given : prior.assumed) {
+    const auto same = [&](const Unknown& unknown) { return unknown.key == given.first && !unknown.demanded; };
+    if (std::erase_if(model.unknowns, same) > 0) model.assumed.push_back(given);
+  }
+  const auto helped = std::count_if(model.unknowns.begin(), model.unknowns.end(), known);
+  if (rows + static_cast<std::size_t>(helped) >= model.unknowns.size()) return;
+  std::erase_if(model.unknowns, [&](const Unknown& unknown) { return !unknown.demanded && !known(unknown); });
+}
+
 /// The best of the descriptions, fitted by replay. `probes` have no overlaps.
 std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe>& probes,
                                    const CalibrateOptions& options, std::vector<CalibrationModel> models) {
@@ -97,6 +113,7 @@ std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe
       std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == known.first; });
       model.assumed.push_back(known);
     }
+    if (options.prior) follow_prior(*options.prior, probes.size(), model);
     auto fit = std::make_unique<ModelFit>(grown, probes, options, std::move(model));
     if (fit->run(found)) fits.push_back(std::move(fit));
   }

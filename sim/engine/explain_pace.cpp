@@ -33,11 +33,13 @@ std::string staleness_text(const std::vector<double>& shares) {
 
 std::string closed_form_text(const ClosedNetwork& network, int workers, double simulated) {
   const double exact = throughput(network, workers).back();
+  constexpr double kShown = 0.05;
+  const double more = 100.0 * (exact / simulated - 1.0);
   std::string out = fmt::format(
       "  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: nothing of a worker's step "
       "overlaps; "
       "alone it takes {})\n",
-      exact, 100.0 * (exact / simulated - 1.0), format_seconds(network.round()));
+      exact, std::abs(more) < kShown ? 0.0 : more, format_seconds(network.round()));
   const Station* most = network.bottleneck();
   if (most == nullptr) return out;
   return out +

@@ -105,13 +105,10 @@ void Replay::tell(const Instance& waiting, std::int32_t cause) {
 
 void Replay::finish_iteration(int k) {
   if (stopped_) return;
-  if (own_pace()) {
-    iterations_[static_cast<std::size_t>(k)]->pending = {};
-    return;
-  }
   // Iterations end in order: every op of k + 1 has a way back to one of k.
   iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
+  if (own_pace()) return;
   const auto next = static_cast<std::size_t>(k) + 1;
   // Whatever began at this very instant began after it.
   const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();

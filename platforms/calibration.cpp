@@ -42,10 +42,24 @@ void apply_settings(Cluster& cluster, const std::vector<std::pair<std::string, s
   cluster = std::move(changed);
 }
 
+namespace {
+
+/// Whether ratios of other numbers say nothing beside these.
+bool changes_collectives(const Calibration& calibration) {
+  if (!calibration.measured.empty()) return true;
+  const auto settings = calibration.settings();
+  return std::any_of(settings.begin(), settings.end(), [](const auto& setting) {
+    const std::string& key = setting.first;
+    return key.starts_with("link.") || (key.starts_with("collective.") && key != "collective.interference");
+  });
+}
+
+}  // namespace
+
 void apply(Cluster& cluster, const Calibration& calibration) {
   try {
     apply_settings(cluster, calibration.settings());
-    cluster.collective.measured = calibration.measured;  // others belong to other numbers
+    if (changes_collectives(calibration)) cluster.collective.measured = calibration.measured;
   } catch (const InputError& e) {
     Diagnostic finding = e.diagnostics().front();
     finding.message = fmt::format("{}: {}", calibration.file, finding.message);

@@ -36,7 +36,7 @@ void Replay::start_collective(const Instance& instance) {
   collective.instance = instance;
   collective.schedule = &schedule;
   collective.payload = op.bytes;
-  collective.stretch = op.stretch;
+  collective.ratio = op.ratio;
   collective.left = static_cast<int>(schedule.hops.size());
   collective.sent.assign(schedule.hops.size(), 0);
   collective.arrived.assign(schedule.hops.size(), 0);
@@ -67,7 +67,7 @@ void Replay::open_collective(int run) {
     const auto& members = schedule.members[line];
     const std::vector<Seconds> start_up = schedule.start_up(static_cast<int>(line), collective.payload);
     for (std::size_t i = 0; i < members.size(); ++i) {
-      collective.start_up[static_cast<std::size_t>(members[i])] = collective.stretch * start_up[i];
+      collective.start_up[static_cast<std::size_t>(members[i])] = collective.ratio * start_up[i];
       if (collective.blocked[static_cast<std::size_t>(members[i])] == 0) start_later(run, members[i]);
     }
   }
@@ -86,7 +86,7 @@ void Replay::start_hop(int run, int id) {
   Pending arrives{.event = Event::MessageArrives, .run = run, .hop = id};
   if (hop.path < 0) return network_.after(Seconds{0.0}, token(arrives));
   arrives.flow = note_hop(run, id, hop.rounds);
-  network_.start_flow(hop.path, collective.stretch * (hop.bytes * collective.payload + hop.rounds * hop.half),
+  network_.start_flow(hop.path, collective.ratio * (hop.bytes * collective.payload + hop.rounds * hop.half),
                       token(arrives));
 }
 
@@ -102,7 +102,7 @@ void Replay::try_message(int run, int id) {
   Pending sent{.event = Event::MessageSent, .run = run, .hop = id};
   if (hop.path < 0) return network_.after(Seconds{0.0}, token(sent));
   sent.flow = note_hop(run, id, 1);
-  network_.start_flow(hop.path, collective.stretch * hop.message(collective.payload), token(sent));
+  network_.start_flow(hop.path, collective.ratio * hop.message(collective.payload), token(sent));
 }
 
 void Replay::message_sent(int run, int id) {
@@ -111,7 +111,7 @@ void Replay::message_sent(int run, int id) {
   collective.busy[i] = 0;
   ++collective.sent[i];
   // The link is free for the next message while this one is still under way.
-  const Seconds fixed = collective.stretch * collective.schedule->hops[i].fixed(collective.payload);
+  const Seconds fixed = collective.ratio * collective.schedule->hops[i].fixed(collective.payload);
   network_.after(fixed, token({.event = Event::MessageArrives, .run = run, .hop = id}));
   try_message(run, id);
 }
@@ -145,7 +145,7 @@ std::int32_t Replay::note_hop(int run, int id, int rounds) {
   const ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
   const RoutedHop& hop = collective.schedule->hops[static_cast<std::size_t>(id)];
   const Instance& whose = collective.instance;
-  const double extra = collective.stretch * rounds * hop.half;
+  const double extra = collective.ratio * rounds * hop.half;
   return recorder_.flow({.op = whose.op,
                          .cell = whose.cell,
                          .iteration = whose.iteration,
@@ -153,7 +153,7 @@ std::int32_t Replay::note_hop(int run, int id, int rounds) {
                          .pipeline = hop.pipeline,
                          .path = hop.path,
                          .ready = network_.now(),
-                         .bytes = collective.stretch * hop.bytes * collective.payload * rounds / hop.rounds + extra,
+                         .bytes = collective.ratio * hop.bytes * collective.payload * rounds / hop.rounds + extra,
                          .message_bytes = extra},
                         network_.now());
 }

@@ -325,7 +325,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   detail::write_sufficient_factors(writer);
   detail::write_updates(writer);
   detail::merge_compute(writer.plan);
-  detail::stretch_collectives(writer.plan, cluster.collective);
+  detail::apply_ratios(writer.plan, cluster.collective);
   check(writer.plan);
   return std::move(writer.plan);
 }

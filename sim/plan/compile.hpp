@@ -23,8 +23,11 @@ CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol);
 /// What a collective takes before its rounds: its launch, and the pass over its payload.
 Seconds collective_setup(const CollectiveCosts& costs, double bytes);
 
+/// Whether the library of these costs runs the algorithm by itself, as it does what is asked for as Auto: only those were
+/// measured.
+bool is_own(const CollectiveCosts& costs, CollectiveAlgorithm algorithm);
 /// Measured over modelled time of a collective over such a group, 1 where nothing near it was measured.
-double stretch_of(const CollectiveCosts& costs, CollectivePrimitive primitive, const GroupShape& group, double bytes);
+double ratio_of(const CollectiveCosts& costs, CollectivePrimitive primitive, const GroupShape& group, double bytes);
 
 /// A plan of one collective over `ranks` (node by node), asked for as often as it is replayed.
 /// @throws PlanError when a rank is not a place of the cluster.

@@ -106,7 +106,13 @@ Seconds collective_setup(const CollectiveCosts& costs, double bytes) {
   return costs.launch + (costs.payload_rate ? Seconds{bytes / costs.payload_rate->value()} : Seconds{0.0});
 }
 
-double stretch_of(const CollectiveCosts& costs, CollectivePrimitive primitive, const GroupShape& group, double bytes) {
+bool is_own(const CollectiveCosts& costs, CollectiveAlgorithm algorithm) {
+  if (algorithm == CollectiveAlgorithm::Auto) return true;
+  if (costs.algorithm != "auto") return costs.algorithm == name_of(algorithm);
+  return algorithm == CollectiveAlgorithm::Ring || algorithm == CollectiveAlgorithm::DoubleBinaryTree;
+}
+
+double ratio_of(const CollectiveCosts& costs, CollectivePrimitive primitive, const GroupShape& group, double bytes) {
   if (costs.measured.empty() || !group.alike()) return 1.0;
   return measured_ratio(costs.measured, name_of(primitive), group.nodes(), group.ranks(), bytes);
 }
@@ -134,7 +140,7 @@ Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, Collectiv
   op.algorithm = choice.algorithm;
   op.protocol = choice.protocol;
   plan.ops.push_back(std::move(op));
-  detail::stretch_collectives(plan, cluster.collective);
+  detail::apply_ratios(plan, cluster.collective);
   return plan;
 }
 
@@ -148,20 +154,14 @@ GroupShape group_of(const Plan& plan, const Op& op) {
   return op.scope == Scope::Job ? group_shape(plan) : GroupShape{.node_begin = {0, end - begin}};
 }
 
-/// Whether the library runs this algorithm by itself: only its own ones were measured.
-bool is_own(const CollectiveCosts& costs, CollectiveAlgorithm algorithm) {
-  if (costs.algorithm != "auto") return costs.algorithm == name_of(algorithm);
-  return algorithm == CollectiveAlgorithm::Ring || algorithm == CollectiveAlgorithm::DoubleBinaryTree;
-}
-
 }  // namespace
 
-void stretch_collectives(Plan& plan, const CollectiveCosts& costs) {
+void apply_ratios(Plan& plan, const CollectiveCosts& costs) {
   for (Op& op : plan.ops) {
     if (op.kind != OpKind::Collective) continue;
     if (!is_own(costs, op.algorithm)) continue;
-    op.stretch = stretch_of(costs, op.primitive, group_of(plan, op), op.bytes);
-    op.duration += (op.stretch - 1.0) * collective_setup(costs, op.bytes);
+    op.ratio = ratio_of(costs, op.primitive, group_of(plan, op), op.bytes);
+    op.duration += (op.ratio - 1.0) * collective_setup(costs, op.bytes);
   }
 }
 

@@ -113,7 +113,7 @@ struct Op {
   std::string protocol;  ///< Collective: name in CollectiveCosts::protocols; empty: the cluster tells none apart
   /// Collective: measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its rounds,
   /// costs and bytes, so many times. Its setup in `duration` has it already.
-  double stretch = 1.0;
+  double ratio = 1.0;
 };
 
 /// A resource that serves some instances at a time: a device's compute stream, its communication stream, a

@@ -72,7 +72,7 @@ void write_sufficient_factors(PlanWriter& writer);
 void write_updates(PlanWriter& writer);
 /// Merges neighboring compute ops that nothing else looks at.
 void merge_compute(Plan& plan);
-/// Op::stretch, and the setup of collectives with it. Those that the library would not run by itself stay as they are.
-void stretch_collectives(Plan& plan, const CollectiveCosts& costs);
+/// Op::ratio, and the setup of collectives with it. Those that the library would not run by itself stay as they are.
+void apply_ratios(Plan& plan, const CollectiveCosts& costs);
 
 }  // namespace simsync::detail

@@ -233,7 +233,8 @@ Seconds CollectiveEstimates::of(const Probe& probe) {
     group = {group_shape(plan), link_rates(cluster_, plan.ranks)};
   }
   const CollectivePrimitive primitive = primitive_of(probe.kind);
-  return stretch_of(cluster_.collective, primitive, group.shape, probe.bytes) *
+  const bool own = is_own(cluster_.collective, probe.algorithm);
+  return (own ? ratio_of(cluster_.collective, primitive, group.shape, probe.bytes) : 1.0) *
          (collective_setup(cluster_.collective, probe.bytes) +
           choose(primitive, probe.algorithm, group.shape, probe.bytes, group.rates).time);
 }

@@ -149,15 +149,13 @@ void finish(const Cluster& cluster, const std::vector<Probe>& probes, const Cali
         fmt::format("the measurements are {:.1f} % (rms) off after the fit, more than {:g} %: no numbers of "
                     "this cluster explain all of them, look at the worst rows",
                     c.residuals.rms_pct, kLargeRmsPct));
-  for (detail::GroupRatios& group : detail::ratios_of(calibrated, out.rows)) {
-    if (!group.helps()) continue;
-    out.notes.push_back(
-        fmt::format("{} of {} ranks on {} node{}: the numbers are {:.1f} % off on average, with the ratios of the "
-                    "other sizes {:.1f} %; these are kept",
-                    group.ratios.primitive, group.ratios.ranks, group.ratios.nodes, group.ratios.nodes > 1 ? "s" : "",
-                    100.0 * std::expm1(group.without), 100.0 * std::expm1(group.left_out)));
-    c.measured.push_back(std::move(group.ratios));
-  }
+  detail::Ratios ratios = detail::ratios_of(calibrated, out.rows);
+  if (!ratios.help()) return;
+  out.notes.push_back(fmt::format(
+      "{} sizes of collectives: the numbers are {:.1f} % off on average, with the ratios of the other sizes {:.1f} %; "
+      "these are kept",
+      ratios.tested, 100.0 * std::expm1(ratios.without), 100.0 * std::expm1(ratios.left_out)));
+  c.measured = std::move(ratios.groups);
 }
 
 }  // namespace

@@ -5,18 +5,14 @@
 #include <tuple>
 
 #include "platforms/measured_ratios.hpp"
-#include "strategies/names.hpp"
+#include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
 namespace {
 
 constexpr std::size_t kLeastSizes = 3;
 
-bool is_own(const Cluster& cluster, const Probe& probe) {
-  return probe.algorithm == CollectiveAlgorithm::Auto || cluster.collective.algorithm == name_of(probe.algorithm);
-}
-
-/// Mean of what is left when every size but one gives the ratio of that one.
+/// Sum of what is left when every size but one gives the ratio of that one.
 double left_out_of(const MeasuredRatios& group) {
   double sum = 0.0;
   for (std::size_t i = 0; i < group.points.size(); ++i) {
@@ -27,12 +23,18 @@ double left_out_of(const MeasuredRatios& group) {
         measured_ratio({others}, group.primitive, group.nodes, group.ranks, static_cast<double>(bytes.count));
     sum += std::abs(std::log(ratio / given));
   }
-  return sum / static_cast<double>(group.points.size());
+  return sum;
 }
 
 }  // namespace
 
-std::vector<GroupRatios> ratios_of(const Cluster& cluster, const std::vector<CalibratedRow>& rows) {
+bool Ratios::help() const {
+  constexpr std::size_t kLeastTested = 8;
+  constexpr double kBetter = 0.95;
+  return tested >= kLeastTested && left_out < kBetter * without;
+}
+
+Ratios ratios_of(const Cluster& cluster, const std::vector<CalibratedRow>& rows) {
   struct Sum {
     double log_ratio = 0.0;
     double rows = 0.0;
@@ -40,25 +42,34 @@ std::vector<GroupRatios> ratios_of(const Cluster& cluster, const std::vector<Cal
   std::map<std::tuple<std::string, int, int>, std::map<std::int64_t, Sum>> groups;
   for (const CalibratedRow& row : rows) {
     const Probe& probe = row.probe;
-    if (!probe.collective() || !is_own(cluster, probe)) continue;
+    if (!probe.collective() || !is_own(cluster.collective, probe.algorithm)) continue;
     const auto places = places_of(probe, cluster);
     const int nodes = places.back().node - places.front().node + 1;
     Sum& sum = groups[{name_of(probe.kind), nodes, probe.ranks}][std::llround(probe.bytes)];
     sum.log_ratio += std::log(probe.measured / row.predicted);
     sum.rows += 1.0;
   }
-  std::vector<GroupRatios> out;
+  Ratios out;
   for (const auto& [key, sizes] : groups) {
     const auto& [primitive, nodes, ranks] = key;
-    if (sizes.size() < kLeastSizes || ranks % nodes != 0) continue;
-    GroupRatios group{.ratios = {.primitive = primitive, .nodes = nodes, .ranks = ranks, .points = {}}};
+    if (ranks % nodes != 0) continue;
+    MeasuredRatios group{.primitive = primitive, .nodes = nodes, .ranks = ranks, .points = {}};
+    double without = 0.0;
     for (const auto& [bytes, sum] : sizes) {
       const double log_ratio = sum.log_ratio / sum.rows;
-      group.ratios.points.emplace_back(Bytes{bytes}, std::exp(log_ratio));
-      group.without += std::abs(log_ratio) / static_cast<double>(sizes.size());
+      group.points.emplace_back(Bytes{bytes}, std::exp(log_ratio));
+      without += std::abs(log_ratio);
     }
-    group.left_out = left_out_of(group.ratios);
-    out.push_back(std::move(group));
+    if (sizes.size() >= kLeastSizes) {
+      out.tested += sizes.size();
+      out.without += without;
+      out.left_out += left_out_of(group);
+    }
+    out.groups.push_back(std::move(group));
+  }
+  if (out.tested > 0) {
+    out.without /= static_cast<double>(out.tested);
+    out.left_out /= static_cast<double>(out.tested);
   }
   return out;
 }

@@ -17,6 +17,8 @@ Seconds KnownTimes::of(std::size_t index, const Probe& probe, const Cluster& clu
   std::string name = std::to_string(index);
   for (const auto& [key, value] : settings)
     if (depends(probe, key)) name += ';' + key + '=' + value;
+  constexpr std::size_t kMost = 200'000;  // some 80 MB
+  if (known_.size() >= kMost) known_.clear();
   const auto [known, fresh] = known_.try_emplace(std::move(name));
   if (fresh) known->second = predicted_time(probe, cluster);
   return known->second;

@@ -80,7 +80,7 @@ struct ActiveCollective {
   Instance instance;
   const RoutedSchedule* schedule = nullptr;
   double payload = 0.0;
-  double ratio = 1.0;            ///< Op::ratio
+  double ratio = 1.0;              ///< Op::ratio
   int left = 0;                    ///< hops not ended
   std::vector<std::int32_t> sent;  ///< messages by hop (steps), or started (fluid)
   std::vector<std::int32_t> arrived;

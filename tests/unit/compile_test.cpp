@@ -134,8 +134,7 @@ TEST_CASE("what cannot be planned is refused by name", "[plan][compile]") {
   const Cluster cluster = lab_cluster(2, 1);
   Strategy stale = on_server(lab.model, 2, {0, -1});
   std::get<PsSynchronizer>(stale.variables[0].shards[0].synchronizer).staleness = 3;
-  CHECK_THROWS_WITH(compiled(lab, cluster, stale),
-                    ContainsSubstring("layer0/weight") && ContainsSubstring("staleness"));
+  CHECK_THROWS_WITH(compiled(lab, cluster, stale), ContainsSubstring("pull_at_step_start"));
   CHECK_THROWS_AS(compiled(lab, cluster, all_reduced(lab.model, 3)), PlanError);
   CHECK_THROWS_AS(compiled(lab, cluster, on_server(lab.model, 2, {7, -1})), PlanError);
 }

@@ -64,6 +64,22 @@ TEST_CASE("ratios of a cluster and of a calibration read back", "[ratios]") {
   CHECK(cluster.collective.measured == calibration.measured);
 }
 
+TEST_CASE("a calibration of other things leaves a cluster's ratios", "[ratios]") {
+  const auto left_by = [](const std::string& parameter) {
+    Cluster cluster = find_cluster("alps-gh200");
+    cluster.collective.measured = kLine;
+    apply(cluster, parse_calibration("schema: simsync/calibration/v1\ncluster: alps-gh200\ndate: 2026-11-20\nrows: 3\n"
+                                     "parameters:\n  - {key: " +
+                                         parameter + ", scale: linear, deviation: 0}\n",
+                                     "c.yaml"));
+    return cluster.collective.measured.size();
+  };
+  CHECK(left_by("collective.interference, value: 0.05") == 1);
+  CHECK(left_by("group.node.cpu.per_tensor, value: 20us") == 1);
+  CHECK(left_by("collective.launch, value: 20us") == 0);
+  CHECK(left_by("link.slingshot.efficiency, value: 0.9") == 0);
+}
+
 TEST_CASE("mistakes in ratios are told with their place", "[ratios]") {
   const Case cases[] = {
       {"  - {primitive: allreduce, nodes: 1, ranks: 4, payload: [8B], ratio: [1]}\n",

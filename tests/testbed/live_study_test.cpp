@@ -8,12 +8,18 @@ using namespace simsync::test;
 
 TEST_CASE("steps measured here are as predicted from a calibration made here", "[testbed]") {
   constexpr int kMissingCapability = 4;
-  const CommandResult result = run_case(case_folder("testbed", "live"));
-  if (result.exit == kMissingCapability) {
-    std::cout << "skipped: " << result.err;
-    return;
+  // Other work on the machine slows probes or steps: what is wrong with the program fails again.
+  constexpr int kAttempts = 3;
+  CommandResult result;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    result = run_case(case_folder("testbed", "live"));
+    if (result.exit == kMissingCapability) {
+      std::cout << "skipped: " << result.err;
+      return;
+    }
+    std::cout << result.out << result.err;
+    if (result.exit == 0) break;
   }
-  std::cout << result.out << result.err;
   CHECK(result.exit == 0);
   CHECK(result.err.find("live: passed\n  10 cases scored") != std::string::npos);
 }

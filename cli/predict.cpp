@@ -45,10 +45,10 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
                            prediction.steps.size());
 }
 
-/// Workers at their own pace have no step in common, so no path through one either.
-/// The path first: the replays of what_if may take several times as long as the prediction did.
+/// The path first: the replays of what_if may take several times as long as the prediction did. Workers at their own
+/// pace have no step in common, so no path through one either.
 void print_explanation(std::ostream& out, const Problem& problem, const Prediction& prediction) {
-  if (problem.plan.step_end >= 0) {
+  if (!problem.plan.in_lock_step()) {
     out << pace_text(problem, prediction);
     return;
   }

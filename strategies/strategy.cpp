@@ -122,6 +122,10 @@ std::string mode_of(const Strategy& strategy) {
   return bounded ? "ssp" : "sync";
 }
 
+bool in_lock_step(const Strategy& strategy) {
+  return mode_of(strategy) == "sync";
+}
+
 bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
   return variable.sparse && !entry.sparse_as_dense;
 }

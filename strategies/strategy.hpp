@@ -52,6 +52,8 @@ struct Strategy {
 /// How far workers wait for each other: `sync` in every step, `ssp` (stale synchronous) at most `staleness` steps behind
 /// for some variable, `async` not at all for some variable.
 std::string mode_of(const Strategy& strategy);
+/// Whether that is `sync`.
+bool in_lock_step(const Strategy& strategy);
 
 /// Whether only the looked-up rows of this variable's gradient travel.
 bool travels_sparse(const Variable& variable, const VariableStrategy& entry);

@@ -76,12 +76,12 @@ void Replay::complete(const Instance& instance) {
     stopped_ = stopped_ || pace_.enough();
   }
   // The last iteration that counts has the next one in its way, as every other.
-  const int last_needed = own_pace()                    ? std::numeric_limits<int>::max()
+  const int last_needed = !plan_.in_lock_step()         ? std::numeric_limits<int>::max()
                           : options_.max_iterations > 1 ? options_.max_iterations
                                                         : 0;
   for (const After& next : cells_.releases(instance.op)) {
     const int k = instance.iteration + next.lag;
-    if (k > last_needed || (own_pace() && stopped_)) continue;
+    if (k > last_needed || (!plan_.in_lock_step() && stopped_)) continue;
     const auto [begin, end] =
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
     for (int cell = begin; cell < end; ++cell) {
@@ -108,7 +108,7 @@ void Replay::finish_iteration(int k) {
   // Iterations end in order: every op of k + 1 has a way back to one of k.
   iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
-  if (own_pace()) return;
+  if (!plan_.in_lock_step()) return;
   const auto next = static_cast<std::size_t>(k) + 1;
   // Whatever began at this very instant began after it.
   const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();
@@ -218,20 +218,19 @@ Prediction Replay::run() {
 }
 
 void Replay::find_step(Prediction& out) const {
-  if (own_pace()) {
-    out.step = pace_.step();
-    out.rank_steps = pace_.step_of_each();
-    out.staleness = pace_.staleness();
-    out.steps = {out.step};
-    out.steady = true;
-    return;
-  }
-  SIMSYNC_ASSERT(!iteration_end_.empty());
   double before = 0.0;
   for (const Seconds end : iteration_end_) {
     out.steps.emplace_back(end.value() - before);
     before = end.value();
   }
+  if (!plan_.in_lock_step()) {
+    out.step = pace_.step();
+    out.rank_steps = pace_.step_of_each();
+    out.staleness = pace_.staleness();
+    out.steady = true;
+    return;
+  }
+  SIMSYNC_ASSERT(!out.steps.empty());
   // Without convergence the mean of the later half is the best estimate of a step that keeps changing.
   const std::size_t half = steady_ ? out.steps.size() - 1 : out.steps.size() / 2;
   double sum = 0.0;

@@ -47,7 +47,6 @@ private:
   void report();
   FlowNetwork::Token token(Pending pending);
   [[nodiscard]] Prediction result();
-  [[nodiscard]] bool own_pace() const { return plan_.step_end >= 0; }
   void find_step(Prediction& out) const;
   void record_into(Prediction& out);
 

@@ -103,7 +103,7 @@ void Replay::start_compute(const Instance& instance) {
 /// compute of the first step is longer by a random part of what all ranks take one after another.
 Seconds Replay::compute_time(const Instance& instance) const {
   const Op& op = op_of(instance);
-  if (!own_pace()) return op.duration;
+  if (plan_.in_lock_step()) return op.duration;
   constexpr std::uint64_t kSeed = 1;
   constexpr std::uint64_t kMostRanks = 1'000'003;
   Random random(kSeed + static_cast<std::uint64_t>(instance.cell) +

@@ -29,6 +29,8 @@ public:
 
 private:
   static std::vector<int> nodes_of(const Plan& plan) {
+    if (plan.rank_count() > static_cast<int>(plan.nodes.size()))
+      throw PlanError("several workers share a node: the closed form needs each on one of its own");
     std::vector<int> nodes{plan.nodes.front()};
     for (const Place& server : plan.servers) {
       if (std::find(plan.nodes.begin(), plan.nodes.end(), server.node) != plan.nodes.end())
@@ -87,8 +89,10 @@ private:
       delay_ += op.duration;
       return;
     }
+    // What is done once for all workers is a part of each one's round.
+    const int rounds = op.scope == Scope::Job ? plan_.rank_count() : 1;
     const int threads = std::max(1, plan_.queues[static_cast<std::size_t>(op.queue)].slots);
-    const Seconds demand = (1.0 / threads) * op.duration;
+    const Seconds demand = (1.0 / (threads * rounds)) * op.duration;
     stations_[name_of(op.from.place) + " threads"] += demand;
     delay_ += op.duration - demand;
   }

@@ -116,7 +116,7 @@ Seconds compression_time(const VariableStrategy& how, double bytes, const Device
 
 void write_compute(PlanWriter& writer) {
   const std::size_t layers = writer.model.layer_count();
-  const auto& steps = writer.profile.steps;
+  const bool drawn = !in_lock_step(writer.strategy);
   const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous) {
     const Seconds duration = writer.profile.layers[layer].*part;
     Op op;
@@ -125,7 +125,8 @@ void write_compute(PlanWriter& writer) {
     op.queue = writer.compute;
     op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
     op.duration = duration;
-    for (const auto& step : steps) op.samples.push_back(step[layer].*part);
+    if (drawn)
+      for (const auto& step : writer.profile.steps) op.samples.push_back(step[layer].*part);
     op.parts = {{static_cast<std::int32_t>(layer), phase, duration}};
     if (previous >= 0) op.after.push_back({previous, 0});
     return writer.add(std::move(op));
@@ -137,8 +138,7 @@ void write_compute(PlanWriter& writer) {
   for (LayerId layer = 0; layer < layers; ++layer)
     previous = writer.forward[layer] = compute(layer, Phase::Forward, &LayerTime::forward, previous);
   for (LayerId layer = layers; layer-- > 0;)
-    previous = writer.backward[layer] =
-        compute(layer, Phase::Backward, &LayerTime::backward, previous);
+    previous = writer.backward[layer] = compute(layer, Phase::Backward, &LayerTime::backward, previous);
 }
 
 void write_updates(PlanWriter& writer) {

@@ -354,7 +354,7 @@ void write_parameter_servers(PlanWriter& writer) {
   std::vector<VariableOnServers> all;
   for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
   const bool reads_inside_step = writer.strategy.graph.pull_at_step_start;
-  const bool ahead = mode_of(writer.strategy) != "sync";
+  const bool ahead = !in_lock_step(writer.strategy);
   std::vector<After> returned;
   for (auto& variable : all) {
     variable.write_push();
@@ -371,8 +371,7 @@ void write_parameter_servers(PlanWriter& writer) {
     Op op;
     op.kind = OpKind::HostWork;
     op.scope = ahead ? Scope::Rank : Scope::Job;
-    op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
-    if (ahead) op.from = {End::Kind::Host, {}};
+    if (!ahead) op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
     op.after = returned;
     op.after.push_back({writer.backward.front(), 0});
     op.reason = {Phase::Start, -1, "next step"};

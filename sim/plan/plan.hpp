@@ -145,6 +145,8 @@ struct Plan {
 
   /// Takes ranks that are sorted node by node, and sets the cells that follow from them.
   void set_ranks(std::vector<Place> places);
+  /// Whether every rank's step waits for all others' of the one before; false: see step_end.
+  [[nodiscard]] bool in_lock_step() const { return step_end < 0; }
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] int cell_count(Scope scope) const;
   /// First rank of a cell and one past its last.

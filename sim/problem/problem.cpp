@@ -45,7 +45,7 @@ void compile_again(Problem& problem) {
 }
 
 Problem for_real_run(Problem problem) {
-  if (problem.plan.step_end >= 0)
+  if (!problem.plan.in_lock_step())
     throw PlanError("strategy '" + problem.strategy.name +
                     "' lets workers run ahead: only steps in lock step are run for real");
   for (NodeGroup& group : problem.cluster.groups) group.cpu.dispatch_latency = Seconds{0.0};

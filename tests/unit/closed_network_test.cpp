@@ -83,6 +83,25 @@ TEST_CASE("the closed form is within 5 % of the simulator where workers vary and
   }
 }
 
+TEST_CASE("an update of all workers together is shared among their rounds", "[async]") {
+  Cluster cluster = lab_cluster(4, 1, {.nic = 1e9}, 1);
+  CpuClass& server = cluster.groups.back().cpu;
+  server.threads = 1;
+  server.update_rate = BytesPerSecond{0.25e9};
+  Strategy strategy = asynchronous(one_layer().model, 4);
+  auto& ps = std::get<PsSynchronizer>(strategy.variables.front().shards.front().synchronizer);
+  const auto updates = [&] {
+    const ClosedNetwork network =
+        closed_network(compile(one_layer().model, one_layer().profile, cluster, strategy), cluster);
+    REQUIRE(network.stations.back().name == "node4:cpu0 threads");
+    return network.stations.back().demand.value();
+  };
+  CHECK_THAT(updates(), WithinRel(4e-3, 1e-6));
+  ps.sync = true;
+  ps.staleness = 2;
+  CHECK_THAT(updates(), WithinRel(1e-3, 1e-3));
+}
+
 TEST_CASE("the closed form refuses what it does not describe", "[async]") {
   const Cluster cluster = lab_cluster(2, 1);
   const LabModel& lab = one_layer();
@@ -90,4 +109,7 @@ TEST_CASE("the closed form refuses what it does not describe", "[async]") {
   CHECK_THROWS_AS(closed_network(reduced, cluster), PlanError);
   const Plan beside = compile(lab.model, lab.profile, cluster, on_server(lab.model, 2, {0, -1}));
   CHECK_THROWS_AS(closed_network(beside, cluster), PlanError);
+  const Cluster pairs = lab_cluster(1, 2, {}, 1);
+  const Plan shared = compile(lab.model, lab.profile, pairs, on_server(lab.model, 2, {1, -1}));
+  CHECK_THROWS_AS(closed_network(shared, pairs), PlanError);
 }

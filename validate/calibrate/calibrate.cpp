@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -57,10 +57,10 @@ struct Wanted {
   FoundApart apart;
 };
 
-Wanted wanted(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
+/// `described` are the probes without overlaps.
+Wanted wanted(const Cluster& cluster, const std::vector<Probe>& probes, const std::vector<Probe>& described,
+              const CalibrateOptions& options) {
   Wanted out;
-  std::vector<Probe> described;
-  std::remove_copy_if(probes.begin(), probes.end(), std::back_inserter(described), is_overlap);
   if (options.unknowns.empty()) {
     if (!described.empty()) out.models = models_for(cluster, described);
     out.apart = apart_for(cluster, probes);
@@ -161,14 +161,14 @@ void finish(const Cluster& cluster, const std::vector<Probe>& probes, const Cali
 }  // namespace
 
 CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
-  const Wanted what = wanted(cluster, probes, options);
+  std::vector<Probe> described;
+  std::vector<Probe> overlaps;
+  std::partition_copy(probes.begin(), probes.end(), std::back_inserter(overlaps), std::back_inserter(described),
+                      is_overlap);
+  const Wanted what = wanted(cluster, probes, described, options);
   if (what.models.empty() && !what.apart.interference) throw InputError(kNothing);
   Cluster grown = grown_for(cluster, probes);
   grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
-  auto described = probes;
-  const auto overlaps = std::stable_partition(described.begin(), described.end(), std::not_fn(is_overlap));
-  const std::vector<Probe> beside(overlaps, described.end());
-  described.erase(overlaps, described.end());
 
   CalibrationResult out{.calibration = {}, .model = "interference alone", .rows = {}, .notes = {}};
   out.calibration.assumed = options.assumed;
@@ -183,7 +183,7 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
   if (what.apart.interference) {
     Cluster calibrated = grown;
     apply(calibrated, out.calibration);
-    detail::find_interference(calibrated, beside, *what.apart.interference, out);
+    detail::find_interference(calibrated, overlaps, *what.apart.interference, out);
   }
   finish(grown, probes, options, out);
   return out;

@@ -12,8 +12,6 @@ namespace simsync::detail {
 namespace {
 
 const double kMostDeviation = std::log(kMostFactor);
-/// Changes of a prediction that nobody can measure.
-constexpr double kNoEffect = 1e-3;
 constexpr double kNamedShare = 0.3;
 constexpr std::string_view kProtocols = "collective.protocols.";
 constexpr std::string_view kStepInter = "per_step_inter";

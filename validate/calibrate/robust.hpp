@@ -13,6 +13,8 @@ inline constexpr double kFirstCut = 0.1;
 inline constexpr double kLeastCut = 0.02;
 /// No set of measurements is better than this, whatever its residuals.
 inline constexpr double kLeastError = 0.002;
+/// Changes of a prediction that nobody can measure.
+inline constexpr double kNoEffect = 1e-3;
 /// A parameter that the rows leave open by more than this (one standard deviation, as a factor) is not identified.
 inline constexpr double kMostFactor = 2.0;
 

@@ -14,8 +14,6 @@ namespace {
 /// Numbers whose criterion is larger than the least one by more than this are spoken against (strong evidence in Kass
 /// and Raftery, Bayes Factors, JASA 90, 1995).
 constexpr double kEvidence = 6.0;
-/// Changes of a prediction that nobody can measure.
-constexpr double kNoEffect = 1e-3;
 
 std::vector<Probe> with_servers(const std::vector<Probe>& probes) {
   std::vector<Probe> out;

@@ -109,7 +109,7 @@ void print_summary(const PredictRequest& request, const Problem& problem, const 
   std::cout << fmt::format(
                    "{} on {}, {} with {} workers: {} (10 % below {}, 10 % above {}, {} steps, {} results checked)\n",
                    problem.model.name(), problem.cluster.name, request.strategy, request.workers,
-                   format_seconds(measured.median()), format_seconds(measured.quantile(0.1)),
+                   format_seconds(measured.step()), format_seconds(measured.quantile(0.1)),
                    format_seconds(measured.quantile(0.9)), measured.steps.size(), measured.checked)
             << std::flush;
 }

@@ -24,7 +24,7 @@ public:
       : plan_(plan),
         options_(options),
         roles_(plan),
-        buffers_(roles_, options.self, options.run.optimizer),
+        buffers_(roles_, options.self, options.run.optimizer, options.run.iterations_in_all()),
         meeting_(options.self, roles_.agents(), options.run.timeout_s),
         links_(options.self, options.self == 0 ? options.agent0_address : options.address + ":0",
                {.frame = [this](AgentId from, const FrameHeader& h, Pieces p) { take(from, h, p); },
@@ -47,6 +47,7 @@ public:
 private:
   std::optional<Measurement> take_part() {
     const double timeout = options_.run.timeout_s;
+    const int iterations = options_.run.iterations_in_all();
     if (options_.self != 0) links_.connect(0, options_.agent0_address, data_streams(plan_), timeout);
     const auto addresses = meeting_.exchange_addresses(fmt::format("{}:{}", options_.address, links_.port()));
     // Everybody has a connection with agent 0 by now.
@@ -56,13 +57,15 @@ private:
     const DeviceOfRank own = make_device();
     Executor executor(roles_,
                       {.self = options_.self,
-                       .iterations = options_.run.warm_up + options_.run.iterations + 1,
+                       .iterations = iterations,
                        .slowdown = options_.slowdown,
                        .timeout_s = timeout},
                       inbox_, links_, buffers_, own.collectives.get(), own.device.get());
     meeting_.wait_for_all();
     const AgentRecord record = executor.run();
-    const auto texts = meeting_.gather(to_text(record));
+    // Who is at its own pace may be through long before the others, each step of which has the timeout of its own.
+    const double patience = plan_.in_lock_step() ? timeout : timeout * iterations;
+    const auto texts = meeting_.gather(to_text(record), patience);
     if (options_.self != 0) return std::nullopt;
     std::vector<AgentRecord> records;
     for (const auto& text : texts) records.push_back(agent_record(text));

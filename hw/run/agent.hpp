@@ -15,6 +15,7 @@ struct RunOptions {
   int warm_up = 3;      ///< steps before them; one more behind them compares every value and is not timed
   Optimizer optimizer = Optimizer::Momentum;
   double timeout_s = 30.0;  ///< without progress, and while the processes look for each other
+  [[nodiscard]] int iterations_in_all() const { return warm_up + iterations + 1; }
 };
 
 /// What one process needs to know to take part.

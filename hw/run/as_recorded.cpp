@@ -6,8 +6,10 @@ namespace simsync {
 
 Prediction as_recorded(const Plan& plan, const Measurement& measured) {
   Prediction out;
-  out.step = measured.median();
+  out.step = measured.step();
   out.steps = measured.steps;
+  out.rank_steps = measured.rank_steps;
+  out.staleness = measured.staleness;
   out.steady = true;
   out.fidelity = Fidelity::Steps;
   out.simulated_ranks = plan.rank_count();

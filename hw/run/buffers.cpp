@@ -17,74 +17,115 @@ namespace {
 
 }  // namespace
 
-Buffers::Buffers(const Roles& roles, AgentId self, Optimizer optimizer)
+Buffers::Buffers(const Roles& roles, AgentId self, Optimizer optimizer, int iterations)
     : roles_(roles), rank_(self), optimizer_(optimizer) {
-  const Plan& plan = roles.plan();
-  applied_.assign(static_cast<std::size_t>(plan.tensors), 0);
-  pushed_ = applied_;
+  find_lives(iterations);
+  for (std::size_t id = 0; id < roles.plan().ops.size(); ++id) add_op(static_cast<OpId>(id), self);
+}
+
+void Buffers::find_lives(int iterations) {
+  const Plan& plan = roles_.plan();
+  lives_.resize(static_cast<std::size_t>(plan.tensors));
+  const auto is_update = [](const Op& op) {
+    return op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.tensor >= 0;
+  };
   for (const Op& op : plan.ops) {
-    if (op.kind == OpKind::Transfer && op.reason.phase == Phase::Push && op.tensor >= 0)
-      pushed_[static_cast<std::size_t>(op.tensor)] = 1;
-    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.tensor >= 0 && op.bytes > 0.0)
-      applied_[static_cast<std::size_t>(op.tensor)] = 1;
+    if (op.tensor >= 0) {
+      Life& own = lives_[static_cast<std::size_t>(op.tensor)];
+      own.pushed = own.pushed || (op.kind == OpKind::Transfer && op.reason.phase == Phase::Push);
+      own.applied = own.applied || (is_update(op) && op.bytes > 0.0);
+      own.each = own.each || (is_update(op) && op.scope != Scope::Job);
+    }
+    for (const After& after : op.after) {
+      const Op& before = plan.ops[static_cast<std::size_t>(after.op)];
+      if (plan.in_lock_step() || !is_update(before)) continue;
+      int& behind = lives_[static_cast<std::size_t>(before.tensor)].behind;
+      behind = std::max(behind, std::min(after.lag, iterations));
+    }
   }
-  for (std::size_t id = 0; id < plan.ops.size(); ++id) add_op(static_cast<OpId>(id), self);
 }
 
 void Buffers::add_op(OpId id, AgentId self) {
   const Plan& plan = roles_.plan();
   const Op& op = plan.ops[static_cast<std::size_t>(id)];
-  const std::size_t floats = floats_of(op.bytes);
-  const std::vector<std::size_t> samples = sample_positions(floats);
   if (op.kind == OpKind::Collective && !roles_.is_server(self)) {
+    const std::size_t floats = floats_of(op.bytes);
     const auto parts = static_cast<std::size_t>(op.primitive == CollectivePrimitive::AllGather ? plan.rank_count() : 1);
     collectives_[id] = {std::make_unique<Gradient>(self, floats), std::vector<float>(floats * parts)};
     return;
   }
   if (op.kind != OpKind::Transfer || op.tensor < 0) return;
+  if (op.reason.phase == Phase::Push) {
+    add_push(id, self);
+  } else {
+    add_pull(id, self);
+  }
+}
+
+void Buffers::add_push(OpId id, AgentId self) {
+  const Op& op = roles_.plan().ops[static_cast<std::size_t>(id)];
+  const std::size_t floats = floats_of(op.bytes);
+  const auto slots = static_cast<std::size_t>(life(op).behind) + 1;
+  for (int cell = 0; cell < roles_.plan().cell_count(op.scope); ++cell) {
+    const Instance i{id, cell};
+    if (roles_.source(i) == self) pushes_[id].assign(slots, Gradient(self, floats));
+    if (roles_.sink(i) != self) continue;
+    Tensor& tensor = tensors_[op.tensor];
+    tensor.arrived[cell].assign(slots, std::vector<float>(floats));
+    if (!life(op).each) tensor.sums.assign(slots, Sum{.values = std::vector<float>(floats)});
+    if (!life(op).applied) {
+      tensor.result.resize(floats);
+    } else if (tensor.parameters == nullptr) {
+      tensor.parameters = std::make_unique<Parameters>(optimizer_, floats);
+      if (life(op).each) tensor.expected = std::make_unique<Parameters>(optimizer_, sample_positions(floats).size());
+    }
+  }
+}
+
+void Buffers::add_pull(OpId id, AgentId self) {
+  const Plan& plan = roles_.plan();
+  const Op& op = plan.ops[static_cast<std::size_t>(id)];
+  const std::size_t floats = floats_of(op.bytes);
   for (int cell = 0; cell < plan.cell_count(op.scope); ++cell) {
     const Instance i{id, cell};
-    const bool push = op.reason.phase == Phase::Push;
-    if (push && roles_.source(i) == self) pushes_[id] = std::make_unique<Gradient>(self, floats);
-    if (!push && roles_.sink(i) == self) {
+    if (roles_.sink(i) == self) {
       Pulled& pulled = pulls_[id];
+      const std::size_t samples = sample_positions(floats).size();
       pulled.values.resize(floats);
-      if (applied_by_server(op.tensor)) pulled.expected = std::make_unique<Parameters>(optimizer_, samples.size());
+      if (life(op).applied) pulled.expected = std::make_unique<Parameters>(optimizer_, samples);
+      pulled.versions = {std::vector<float>(samples)};
     }
-    if (!push && roles_.source(i) == self && !pushed_[static_cast<std::size_t>(op.tensor)] &&
-        tensors_[op.tensor].result.empty())
-      for (std::size_t at = 0; at < floats; ++at) tensors_[op.tensor].result.push_back(kept_at(at));
-    if (!push || roles_.sink(i) != self) continue;
-    Tensor& tensor = tensors_[op.tensor];
-    tensor.arrived[cell].resize(floats);
-    tensor.sum.resize(floats);
-    if (applied_by_server(op.tensor)) {
-      if (tensor.parameters == nullptr) tensor.parameters = std::make_unique<Parameters>(optimizer_, floats);
-    } else {
-      tensor.result.resize(floats);
-    }
+    if (roles_.source(i) != self) continue;
+    if (!plan.in_lock_step()) snapshots_[i].resize(floats);
+    if (life(op).pushed || !tensors_[op.tensor].result.empty()) continue;
+    for (std::size_t at = 0; at < floats; ++at) tensors_[op.tensor].result.push_back(kept_at(at));
   }
 }
 
 std::span<const std::byte> Buffers::outgoing(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
   if (op.reason.phase == Phase::Push) {
-    Gradient& gradient = *pushes_.at(i.op);
+    Gradient& gradient = pushes_.at(i.op)[slot(op, iteration)];
     gradient.set(iteration);
     return std::as_bytes(gradient.values());
   }
-  const Tensor& tensor = tensors_.at(op.tensor);
-  return std::as_bytes(tensor.parameters ? tensor.parameters->values() : std::span<const float>(tensor.result));
+  Tensor& tensor = tensors_.at(op.tensor);
+  const auto values = tensor.parameters ? tensor.parameters->values() : std::span<const float>(tensor.result);
+  if (roles_.plan().in_lock_step()) return std::as_bytes(values);
+  const std::lock_guard lock(tensor.mutex);
+  std::vector<float>& snapshot = snapshots_.at(i);
+  std::copy(values.begin(), values.end(), snapshot.begin());
+  return std::as_bytes(std::span<const float>(snapshot));
 }
 
-std::span<float> Buffers::destination(const Instance& i) {
+std::span<float> Buffers::destination(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
-  if (op.reason.phase == Phase::Push) return tensors_.at(op.tensor).arrived.at(i.cell);
+  if (op.reason.phase == Phase::Push) return tensors_.at(op.tensor).arrived.at(i.cell)[slot(op, iteration)];
   return pulls_.at(i.op).values;
 }
 
 bool Buffers::take(const FrameHeader& header, Pieces pieces) {
-  auto bytes = std::as_writable_bytes(destination({header.op, header.cell}));
+  auto bytes = std::as_writable_bytes(destination({header.op, header.cell}, header.iteration));
   std::size_t at = header.offset;
   for (const auto& piece : pieces) {
     if (at + piece.size() > bytes.size()) throw WrongResult("a transfer is longer than its tensor");
@@ -104,27 +145,48 @@ CollectiveBuffers Buffers::collective(OpId op, int iteration) {
   return out;
 }
 
-void Buffers::add(const Instance& i) {
-  Tensor& tensor = tensors_.at(roles_.op(i).tensor);
+void Buffers::add(const Instance& i, int iteration) {
+  const Op& op = roles_.op(i);
+  Tensor& tensor = tensors_.at(op.tensor);
   const std::lock_guard lock(tensor.mutex);
-  const auto& arrived = tensor.arrived.at(i.cell);
-  if (tensor.added++ == 0) {
-    std::copy(arrived.begin(), arrived.end(), tensor.sum.begin());
+  const auto& arrived = tensor.arrived.at(i.cell)[slot(op, iteration)];
+  Sum& sum = tensor.sums[slot(op, iteration)];
+  if (sum.added++ == 0) {
+    std::copy(arrived.begin(), arrived.end(), sum.values.begin());
   } else {
-    for (std::size_t k = 0; k < arrived.size(); ++k) tensor.sum[k] += arrived[k];
+    for (std::size_t k = 0; k < arrived.size(); ++k) sum.values[k] += arrived[k];
   }
 }
 
-void Buffers::update(OpId op) {
-  Tensor& tensor = tensors_.at(roles_.plan().ops[static_cast<std::size_t>(op)].tensor);
+void Buffers::update(const Instance& i, int iteration) {
+  const Op& op = roles_.op(i);
+  Tensor& tensor = tensors_.at(op.tensor);
   const std::lock_guard lock(tensor.mutex);
-  tensor.added = 0;
+  if (life(op).each) {
+    tensor.parameters->apply(tensor.arrived.at(i.cell)[slot(op, iteration)]);
+    return check_applied(i, iteration, tensor);
+  }
+  Sum& sum = tensor.sums[slot(op, iteration)];
+  sum.added = 0;
   if (tensor.parameters != nullptr) {
-    tensor.parameters->apply(tensor.sum);
+    tensor.parameters->apply(sum.values);
   } else {
     // The next sum starts in other memory: slow readers may still be reading this one.
-    std::swap(tensor.sum, tensor.result);
+    std::swap(sum.values, tensor.result);
   }
+}
+
+/// The same gradients in the same order give the same bits.
+void Buffers::check_applied(const Instance& i, int iteration, Tensor& tensor) {
+  const auto values = tensor.parameters->values();
+  const auto samples = sample_positions(values.size());
+  const int rank = roles_.ranks_of(i).first;
+  std::vector<float> gradient;
+  for (const std::size_t at : samples) gradient.push_back(gradient_at(rank, at, iteration));
+  tensor.expected->apply(gradient);
+  for (std::size_t k = 0; k < samples.size(); ++k)
+    if (values[samples[k]] != tensor.expected->values()[k])
+      wrong(roles_.plan(), i.op, rank_, samples[k], values[samples[k]], tensor.expected->values()[k]);
 }
 
 void Buffers::check_collective(OpId op, int iteration, bool all) const {
@@ -151,21 +213,41 @@ void Buffers::check_collective(OpId op, int iteration, bool all) const {
       wrong(plan, op, rank_, at, buffers.out[at], plain);
 }
 
+/// Samples after so many updates, and after those before it that may be all that a reader sees.
+void Buffers::extend_versions(const Op& op, Pulled& pulled, int updates) {
+  const auto samples = sample_positions(pulled.values.size());
+  for (; pulled.updates < updates; ++pulled.updates) {
+    std::vector<float> now;
+    for (const std::size_t at : samples)
+      now.push_back(gradient_sum_at(roles_.plan().rank_count(), at, pulled.updates));
+    if (!life(op).pushed) std::transform(samples.begin(), samples.end(), now.begin(), kept_at);
+    if (pulled.expected != nullptr) {
+      pulled.expected->apply(now);
+      now.assign(pulled.expected->values().begin(), pulled.expected->values().end());
+    }
+    pulled.versions.push_back(std::move(now));
+    if (pulled.versions.size() > static_cast<std::size_t>(life(op).behind) + 1) pulled.versions.pop_front();
+  }
+}
+
 void Buffers::check_pull(const Instance& i, int iteration) {
+  const Op& op = roles_.op(i);
   Pulled& pulled = pulls_.at(i.op);
   const auto samples = sample_positions(pulled.values.size());
-  std::vector<float> sums;
-  for (const std::size_t at : samples) sums.push_back(gradient_sum_at(roles_.plan().rank_count(), at, iteration));
-  if (pushed_[static_cast<std::size_t>(roles_.op(i).tensor)] == 0)
-    std::transform(samples.begin(), samples.end(), sums.begin(), kept_at);
-  std::span<const float> should = sums;
-  if (pulled.expected != nullptr) {
-    pulled.expected->apply(sums);
-    should = pulled.expected->values();
+  std::vector<float> read;
+  for (const std::size_t at : samples) read.push_back(pulled.values[at]);
+  if (life(op).each) {
+    for (std::size_t k = 0; k < samples.size(); ++k)
+      if (!(read[k] < pulled.versions.back()[k]))
+        wrong(roles_.plan(), i.op, rank_, samples[k], read[k], pulled.versions.back()[k]);
+    pulled.versions.back() = std::move(read);
+    return;
   }
+  extend_versions(op, pulled, iteration + 1);
+  if (std::find(pulled.versions.begin(), pulled.versions.end(), read) != pulled.versions.end()) return;
+  const auto& newest = pulled.versions.back();
   for (std::size_t k = 0; k < samples.size(); ++k)
-    if (pulled.values[samples[k]] != should[k])
-      wrong(roles_.plan(), i.op, rank_, samples[k], pulled.values[samples[k]], should[k]);
+    if (read[k] != newest[k]) wrong(roles_.plan(), i.op, rank_, samples[k], read[k], newest[k]);
 }
 
 }  // namespace simsync

@@ -1,5 +1,6 @@
 // Memory of one agent: gradients that it sends, what arrives, what a server keeps, and what all of it should hold.
 #pragma once
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,10 +22,11 @@ public:
 };
 
 /// Made once, before the first iteration; then only its contents change. Every op has memory of its own, so that no
-/// two transfers in flight share any.
+/// two transfers in flight share any; where ranks may run ahead of each other, as often as they may be ahead.
 class Buffers {
 public:
-  Buffers(const Roles& roles, AgentId self, Optimizer optimizer);
+  /// `iterations`: of the run; nobody is further ahead.
+  Buffers(const Roles& roles, AgentId self, Optimizer optimizer, int iterations);
 
   /// What this agent sends as instance `i`, with the values of `iteration`.
   std::span<const std::byte> outgoing(const Instance& i, int iteration);
@@ -33,13 +35,16 @@ public:
   /// Input and output of a collective, input with the values of `iteration`.
   CollectiveBuffers collective(OpId op, int iteration);
 
-  /// Server: adds what arrived for `i` (an aggregation) to its tensor.
-  void add(const Instance& i);
-  /// Server: applies the optimizer to the sum, or makes the sum the result where workers apply it.
-  void update(OpId op);
+  /// Server: adds what arrived for `i` (an aggregation) to its tensor's sum of that iteration.
+  void add(const Instance& i, int iteration);
+  /// Server: applies the optimizer to the sum, or makes the sum the result where workers apply it. One rank's update
+  /// applies that rank's gradient. @throws WrongResult when the values are not what its gradients make of them then.
+  void update(const Instance& i, int iteration);
 
   /// Worker: compares samples, or with `all` every value that is not a sample too. @throws WrongResult.
   void check_collective(OpId op, int iteration, bool all) const;
+  /// The values must be those after some number of updates that the plan allows at this time; where each gradient is
+  /// applied on its own, smaller than before, because every gradient is positive and one's own has been applied.
   void check_pull(const Instance& i, int iteration);
 
 private:
@@ -47,34 +52,55 @@ private:
     std::unique_ptr<Gradient> in;
     std::vector<float> out;
   };
+  struct Sum {
+    std::vector<float> values;
+    int added = 0;
+  };
   struct Tensor {  ///< on its server
     std::mutex mutex;
-    std::map<int, std::vector<float>> arrived;  ///< by cell
-    std::vector<float> sum;
-    int added = 0;
+    std::map<int, std::vector<std::vector<float>>> arrived;  ///< by cell and slot
+    std::vector<Sum> sums;                                   ///< by slot
     std::vector<float> result;  ///< where workers apply the optimizer, or what nobody pushes
     std::unique_ptr<Parameters> parameters;
+    std::unique_ptr<Parameters> expected;  ///< samples only, where each gradient is applied on its own
   };
   struct Pulled {  ///< on a worker
     std::vector<float> values;
     std::unique_ptr<Parameters> expected;  ///< samples only; null where workers apply the optimizer
+    /// Samples after `updates` updates, and before as many of the last ones as may be missing.
+    std::deque<std::vector<float>> versions;
+    int updates = 0;
+  };
+  /// How a tensor's server goes about what is pushed.
+  struct Life {
+    bool pushed = false;   ///< workers push to it; others keep their values
+    bool applied = false;  ///< its server applies the optimizer
+    bool each = false;     ///< every gradient on its own
+    int behind = 0;        ///< updates that may be missing in what is read
   };
 
+  void find_lives(int iterations);
   void add_op(OpId id, AgentId self);
-  [[nodiscard]] bool applied_by_server(std::int32_t tensor) const {
-    return applied_[static_cast<std::size_t>(tensor)] != 0;
+  void add_push(OpId id, AgentId self);
+  void add_pull(OpId id, AgentId self);
+  [[nodiscard]] const Life& life(const Op& op) const { return lives_[static_cast<std::size_t>(op.tensor)]; }
+  /// Which of the memories of a tensor an iteration has.
+  [[nodiscard]] std::size_t slot(const Op& op, int iteration) const {
+    return static_cast<std::size_t>(iteration % (life(op).behind + 1));
   }
-  std::span<float> destination(const Instance& i);
+  std::span<float> destination(const Instance& i, int iteration);
+  void check_applied(const Instance& i, int iteration, Tensor& tensor);
+  void extend_versions(const Op& op, Pulled& pulled, int updates);
 
   const Roles& roles_;
   int rank_;
   Optimizer optimizer_;
-  std::vector<char> applied_;                         ///< tensor -> its server applies the optimizer
-  std::vector<char> pushed_;                          ///< tensor -> workers push to it; others keep their values
+  std::vector<Life> lives_;                           ///< by tensor
   std::map<OpId, Collective> collectives_;            ///< by op
-  std::map<OpId, std::unique_ptr<Gradient>> pushes_;  ///< by op: this rank's instance
+  std::map<OpId, std::vector<Gradient>> pushes_;      ///< by op and slot: this rank's instance
   std::map<OpId, Pulled> pulls_;                      ///< by op
   std::map<std::int32_t, Tensor> tensors_;            ///< on this server
+  std::map<Instance, std::vector<float>> snapshots_;  ///< what is read while others may update it
 };
 
 }  // namespace simsync

@@ -71,7 +71,7 @@ void Executor::run_iterations() {
   if (duties_.tasks.empty() && duties_.ends + duties_.asked == 0) finished_ = options_.iterations;
   device_free_ = now_s();
   for (std::size_t task = 0; finished_ == 0 && task < duties_.tasks.size(); ++task)
-    if (duties_.tasks[task].waits_now == 0) ready(static_cast<std::int32_t>(task), 0, device_free_);
+    if (duties_.tasks[task].waits_in(0) == 0) ready(static_cast<std::int32_t>(task), 0, device_free_);
   double heard = now_s();
   while (finished_ < options_.iterations) {
     const double limit = heard + options_.timeout_s;
@@ -114,8 +114,7 @@ Executor::Iteration& Executor::iteration(int k) {
     auto next = std::make_unique<Iteration>();
     next->left = duties_.ends + duties_.asked + static_cast<std::int64_t>(duties_.tasks.size());
     next->done.assign(duties_.tasks.size(), 0);
-    for (const auto& task : duties_.tasks)
-      next->pending.push_back(task.waits_now + (iterations_.empty() ? 0 : task.waits_before));
+    for (const auto& task : duties_.tasks) next->pending.push_back(task.waits_in(static_cast<int>(iterations_.size())));
     next->ready.assign(duties_.tasks.size(), 0.0);
     iterations_.push_back(std::move(next));
   }
@@ -247,14 +246,14 @@ void Executor::start_host_work(const Instance& instance, int k, double at) {
     timers_.push({std::max(at, now_s()) + op.duration.value(), instance, k});
     return;
   }
-  if (op.reason.phase == Phase::Aggregate) return work(*server_, instance, k, [=, this] { buffers_.add(instance); });
-  if (op.reason.phase == Phase::Update) return work(*server_, instance, k, [=, this] { buffers_.update(instance.op); });
+  if (op.reason.phase == Phase::Aggregate) return work(*server_, instance, k, [=, this] { buffers_.add(instance, k); });
+  if (op.reason.phase == Phase::Update) return work(*server_, instance, k, [=, this] { buffers_.update(instance, k); });
   note_start(instance, k, now_s());
   timers_.push({now_s(), instance, k});  // serving a read is part of sending it
 }
 
 void Executor::start_compute(const Instance& instance, int k, double at) {
-  const Seconds length = options_.slowdown * op_of(instance).duration;
+  const Seconds length = options_.slowdown * compute_time(roles_.plan(), op_of(instance), options_.self, k);
   if (device_ != nullptr) return work(*compute_, instance, k, [this, length] { device_->compute(length); });
   const double begin = std::max(at, device_free_);
   device_free_ = begin + length.value();
@@ -317,6 +316,7 @@ void Executor::ended(const Instance& instance, int k, double at) {
     links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .cell = instance.cell, .iteration = k});
   const std::int32_t task = duties_.task_of[static_cast<std::size_t>(position)];
   if (task >= 0) iteration(k).done[static_cast<std::size_t>(task)] = 1;
+  if (instance.op == roles_.plan().step_end) record_.step_ends.push_back(at);
   auto& end = record_.iteration_end[static_cast<std::size_t>(k)];
   end = std::max(end, at);
   count_off(k);

@@ -24,7 +24,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
   double slowest = 0.0;
   for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
     slowest = std::max(slowest, device_slowdown(problem, rank));
-  const double step = measured.median().value();
+  const double step = measured.step().value();
   const double compute = slowest * problem.profile.step().value();
   const double samples = static_cast<double>(problem.profile.batch) * request.workers;
   std::string all;
@@ -35,7 +35,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
   return {problem.model.name(),
           problem.cluster.name,
           request.strategy,
-          "sync",
+          mode_of(problem.strategy),
           std::to_string(request.workers),
           std::to_string(problem.profile.batch),
           format_number(step),

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+
+#include "sim/timeline/worker_pace.hpp"
 
 namespace simsync {
 namespace {
@@ -47,7 +50,36 @@ std::vector<double> over_agents(const std::vector<AgentRecord>& records, std::ve
   return out;
 }
 
+/// Ends of steps of ranks at their own pace, as long as all of them are at work.
+void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
+  std::vector<std::pair<double, std::size_t>> ends;
+  std::size_t ranks = 0;
+  double all_at_work = std::numeric_limits<double>::infinity();
+  for (const auto& record : records) {
+    if (record.step_ends.empty()) continue;
+    for (const double end : record.step_ends) ends.emplace_back(end, ranks);
+    all_at_work = std::min(all_at_work, record.step_ends.back());
+    ++ranks;
+  }
+  if (ranks == 0) return;
+  std::sort(ends.begin(), ends.end());
+  WorkerPace pace(ranks, static_cast<int>(ends.size() / ranks));
+  for (const auto& [end, rank] : ends)
+    if (end <= all_at_work) pace.note(rank, Seconds{end});
+  out.steps = pace.lots();
+  out.rank_steps = pace.step_of_each();
+  out.staleness = pace.staleness();
+  if (out.steps.empty()) out.steps = {out.step()};
+}
+
 }  // namespace
+
+Seconds Measurement::step() const {
+  if (rank_steps.empty()) return quantile(0.5);
+  double rate = 0.0;
+  for (const Seconds step : rank_steps) rate += 1.0 / step.value();
+  return Seconds{static_cast<double>(rank_steps.size()) / rate};
+}
 
 Seconds quantile_of(std::vector<Seconds> times, double share) {
   std::sort(times.begin(), times.end());
@@ -59,9 +91,9 @@ Seconds quantile_of(std::vector<Seconds> times, double share) {
 
 std::string to_text(const AgentRecord& record) {
   return nlohmann::json{
-      {"starts", record.iteration_start},       {"ends", record.iteration_end}, {"compute", record.compute},
-      {"spans", json_of(record.spans)},         {"checked", record.checked},    {"elapsed", record.elapsed},
-      {"processor_time", record.processor_time}}
+      {"starts", record.iteration_start}, {"ends", record.iteration_end}, {"step_ends", record.step_ends},
+      {"compute", record.compute},        {"spans", json_of(record.spans)}, {"checked", record.checked},
+      {"elapsed", record.elapsed},        {"processor_time", record.processor_time}}
       .dump();
 }
 
@@ -69,6 +101,7 @@ AgentRecord agent_record(const std::string& text) {
   const auto json = nlohmann::json::parse(text);
   return {.iteration_start = json.at("starts").get<std::vector<double>>(),
           .iteration_end = json.at("ends").get<std::vector<double>>(),
+          .step_ends = json.at("step_ends").get<std::vector<double>>(),
           .compute = json.at("compute").get<std::vector<double>>(),
           .spans = spans_of(json.at("spans")),
           .checked = json.at("checked").get<std::int64_t>(),
@@ -81,6 +114,8 @@ std::string to_text(const Measurement& measurement) {
                         {"active", values_of(measurement.active)},
                         {"compute", values_of(measurement.compute)},
                         {"spans", json_of(measurement.spans)},
+                        {"rank_steps", values_of(measurement.rank_steps)},
+                        {"staleness", measurement.staleness},
                         {"checked", measurement.checked},
                         {"processors", measurement.processors}}
       .dump();
@@ -93,6 +128,8 @@ Measurement measurement(const std::string& text) {
   out.active = times_of(json.at("active"));
   out.compute = times_of(json.at("compute"));
   out.spans = spans_of(json.at("spans"));
+  out.rank_steps = times_of(json.at("rank_steps"));
+  out.staleness = json.at("staleness").get<std::vector<double>>();
   out.checked = json.at("checked").get<std::int64_t>();
   out.processors = json.at("processors").get<double>();
   return out;
@@ -120,6 +157,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
     out.active.emplace_back(ends[k] - std::max(ends[k - 1], starts[k]));
     out.compute.emplace_back(compute[k]);
   }
+  find_pace(records, out);
   for (const auto& [key, span] : spans)
     if (span.start >= 0.0 && span.end >= 0.0) out.spans.push_back(span);
   std::sort(out.spans.begin(), out.spans.end(),

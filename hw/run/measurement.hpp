@@ -20,24 +20,30 @@ struct MeasuredSpan {
 Seconds quantile_of(std::vector<Seconds> times, double share);
 
 struct Measurement {
-  std::vector<Seconds> steps;  ///< every measured step, warm-up left out
+  /// Every measured step, warm-up left out. Of ranks at their own pace: what all together take for as many steps as there
+  /// are ranks, one such lot after the other, until the first rank has ended its last step.
+  std::vector<Seconds> steps;
   /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
   /// that start comes after the end of the step before.
   std::vector<Seconds> active;
   std::vector<Seconds> compute;     ///< of the same steps: what the compute ops of the slowest rank took together
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
+  std::vector<Seconds> rank_steps;  ///< of ranks at their own pace: the mean step of each; else empty
+  std::vector<double> staleness;    ///< see WorkerPace
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
 
   /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
   [[nodiscard]] Seconds quantile(double share) const { return quantile_of(steps, share); }
-  [[nodiscard]] Seconds median() const { return quantile(0.5); }
+  /// The median step; of ranks at their own pace the time in which each ends one on average, by their rates together.
+  [[nodiscard]] Seconds step() const;
 };
 
 /// What one agent notes while it runs.
 struct AgentRecord {
   std::vector<double> iteration_start;  ///< when this agent started its first instance; negative: it starts none
   std::vector<double> iteration_end;    ///< when the last instance that ends at this agent ended
+  std::vector<double> step_ends;        ///< when this rank ended its steps, where the plan has a `step_end`
   std::vector<double> compute;          ///< what this agent's compute ops took together, from start to end of each
   std::vector<MeasuredSpan> spans;      ///< start or end is negative when it is not this agent that knows it
   std::int64_t checked = 0;
@@ -52,7 +58,8 @@ std::string to_text(const Measurement& measurement);
 Measurement measurement(const std::string& text);
 
 /// An iteration ends when it has ended everywhere; the first `warm_up` steps are left out, and the last one, in which
-/// everything is compared.
+/// everything is compared. Of ranks at their own pace the first fifth of all steps is left out, whatever `warm_up` is,
+/// and what comes after the first rank has ended its last step.
 Measurement merge(const std::vector<AgentRecord>& records, int warm_up);
 
 }  // namespace simsync

@@ -24,15 +24,15 @@ std::string joined(const std::string& key, const std::string& value) {
 }  // namespace
 
 template <class Done>
-void Meeting::wait(const char* what, Done done) {
+void Meeting::wait_for(const char* what, double patience_s, Done done) {
   std::unique_lock lock(mutex_);
   const bool in_time =
-      changed_.wait_for(lock, std::chrono::duration<double>(timeout_s_), [&] { return !failure_.empty() || done(); });
+      changed_.wait_for(lock, std::chrono::duration<double>(patience_s), [&] { return !failure_.empty() || done(); });
   if (!failure_.empty()) throw RunError(failure_);
   if (in_time) return;
   std::string absent;
   if (self_ == 0) absent = missing(ready_.empty() ? addresses_ : (results_.empty() ? ready_ : results_));
-  throw RunError(fmt::format("waited {} s for {}{}", timeout_s_, what, absent));
+  throw RunError(fmt::format("waited {} s for {}{}", patience_s, what, absent));
 }
 
 std::string Meeting::missing(const std::map<AgentId, std::string>& have) const {
@@ -107,21 +107,21 @@ void Meeting::wait_for_all() {
   for (AgentId agent = 1; agent < agents_; ++agent) links_->send(agent, {.kind = FrameKind::Go});
 }
 
-std::vector<std::string> Meeting::gather(const std::string& result) {
+std::vector<std::string> Meeting::gather(const std::string& result, double patience_s) {
   if (self_ != 0) {
     {
       const std::lock_guard lock(mutex_);
       delivered_ = true;
     }
     links_->send(0, {.kind = FrameKind::Result}, result);
-    wait("the end of the run", [this] { return over_; });
+    wait_for("the end of the run", patience_s, [this] { return over_; });
     return {};
   }
   {
     const std::lock_guard lock(mutex_);
     results_[0] = result;
   }
-  wait("the results of all agents", [this] { return static_cast<int>(results_.size()) == agents_; });
+  wait_for("the results of all agents", patience_s, [this] { return static_cast<int>(results_.size()) == agents_; });
   {
     const std::lock_guard lock(mutex_);
     over_ = true;

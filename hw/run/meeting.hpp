@@ -23,8 +23,8 @@ public:
   std::string get(const std::string& key) override;
   /// Returns when every agent has called it.
   void wait_for_all();
-  /// Hands a result to agent 0 and waits until it has all. @return on agent 0 all results by agent, elsewhere nothing.
-  std::vector<std::string> gather(const std::string& result);
+  /// Hands a result to agent 0 and waits until it has all, at most `patience_s`. @return on agent 0 all results by agent, elsewhere nothing.
+  std::vector<std::string> gather(const std::string& result, double patience_s);
 
   /// Takes a frame that belongs to the meeting; false for any other.
   bool take(AgentId from, const FrameHeader& header, Pieces payload);
@@ -36,7 +36,11 @@ public:
 
 private:
   template <class Done>
-  void wait(const char* what, Done done);
+  void wait(const char* what, Done done) {
+    wait_for(what, timeout_s_, std::move(done));
+  }
+  template <class Done>
+  void wait_for(const char* what, double patience_s, Done done);
   void answer(AgentId to, const std::string& key);
   std::string missing(const std::map<AgentId, std::string>& have) const;
 

@@ -1,6 +1,7 @@
 #include "hw/run/roles.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "base/error.hpp"
@@ -130,7 +131,7 @@ private:
     if (!starts(i)) return;
     starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)] =
         static_cast<std::int32_t>(out_.tasks.size());
-    out_.tasks.push_back({i, 0, 0});
+    out_.tasks.push_back({.instance = i});
   }
 
   std::int32_t position(const Instance& i) {
@@ -167,7 +168,8 @@ private:
       if (other == agent_) {
         const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
         auto& t = out_.tasks[static_cast<std::size_t>(task)];
-        ++(lag == 0 ? t.waits_now : t.waits_before);
+        if (static_cast<int>(t.waits.size()) <= lag) t.waits.resize(static_cast<std::size_t>(lag) + 1, 0);
+        ++t.waits[static_cast<std::size_t>(lag)];
         out_.releases[static_cast<std::size_t>(position(before))].push_back({task, lag});
       }
       if (from == agent_ && other != agent_) tell(before, other);
@@ -201,6 +203,11 @@ private:
 };
 
 }  // namespace
+
+std::int32_t Duties::Task::waits_in(int k) const {
+  const std::size_t lags = std::min(waits.size(), static_cast<std::size_t>(k) + 1);
+  return std::accumulate(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(lags), 0);
+}
 
 Duties duties_of(const Roles& roles, AgentId agent) {
   return DutyFinder(roles, agent).run();

@@ -60,8 +60,10 @@ struct Duties {
   /// An instance that this agent starts.
   struct Task {
     Instance instance;
-    std::int32_t waits_now = 0;     ///< instances of the same iteration that must end before
-    std::int32_t waits_before = 0;  ///< and of the iteration before
+    /// By lag: instances of that many iterations before that must end first.
+    std::vector<std::int32_t> waits = {0};
+    /// In iteration `k`, as far as there are any before it.
+    [[nodiscard]] std::int32_t waits_in(int k) const;
   };
   /// Tasks that wait for one instance; `lag` as in After.
   struct Release {

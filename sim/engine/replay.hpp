@@ -18,7 +18,7 @@
 #include "sim/engine/replay_state.hpp"
 #include "sim/engine/telling.hpp"
 #include "sim/engine/ways.hpp"
-#include "sim/engine/worker_pace.hpp"
+#include "sim/timeline/worker_pace.hpp"
 
 namespace simsync::detail {
 
@@ -59,7 +59,6 @@ private:
   void leave_queue(const Instance& instance, std::int32_t cause);
   void start(const Instance& instance, std::int32_t cause);
   void start_compute(const Instance& instance);
-  [[nodiscard]] Seconds compute_time(const Instance& instance) const;
   void arm_compute(Device& device, const Instance& instance);
   void collective_on_device(int rank, int change);
   void start_transfer(const Instance& instance);

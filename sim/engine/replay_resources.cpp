@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "sim/engine/replay.hpp"
-#include "strategies/random.hpp"
 
 namespace simsync::detail {
 
@@ -94,23 +93,10 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
 void Replay::start_compute(const Instance& instance) {
   Device& device = devices_[static_cast<std::size_t>(instance.cell)];
   device.running = instance;
-  device.remaining = compute_time(instance).value() * device.slowdown;
+  device.remaining =
+      compute_time(plan_, op_of(instance), instance.cell, instance.iteration).value() * device.slowdown;
   device.since = network_.now().value();
   arm_compute(device, instance);
-}
-
-/// A rank at its own pace draws one of the profiled steps for each of its own. Ranks do not begin all at once: the
-/// compute of the first step is longer by a random part of what all ranks take one after another.
-Seconds Replay::compute_time(const Instance& instance) const {
-  const Op& op = op_of(instance);
-  if (plan_.in_lock_step()) return op.duration;
-  constexpr std::uint64_t kSeed = 1;
-  constexpr std::uint64_t kMostRanks = 1'000'003;
-  Random random(kSeed + static_cast<std::uint64_t>(instance.cell) +
-                kMostRanks * static_cast<std::uint64_t>(instance.iteration));
-  const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
-  if (instance.iteration > 0) return drawn;
-  return (1.0 + random.unit() * static_cast<double>(devices_.size() - 1)) * drawn;
 }
 
 void Replay::arm_compute(Device& device, const Instance& instance) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "strategies/random.hpp"
 
 namespace simsync {
 
@@ -33,6 +34,16 @@ const char* name_of(Phase phase) {
       return "start";
   }
   return "?";
+}
+
+Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
+  if (plan.in_lock_step()) return op.duration;
+  constexpr std::uint64_t kSeed = 1;
+  constexpr std::uint64_t kMostRanks = 1'000'003;
+  Random random(kSeed + static_cast<std::uint64_t>(rank) + kMostRanks * static_cast<std::uint64_t>(iteration));
+  const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
+  if (iteration > 0) return drawn;
+  return (1.0 + random.unit() * (plan.rank_count() - 1)) * drawn;
 }
 
 std::string title_of(const Plan& plan, const ComputePart& part) {

@@ -153,6 +153,11 @@ struct Plan {
   [[nodiscard]] std::pair<int, int> cell_ranks(Scope scope, int cell) const;
 };
 
+/// How long a compute op takes a rank in an iteration, on a device of speed 1. In lock step `duration`. A rank at its own
+/// pace draws one of the profiled steps for each of its own, the same on every back end; and ranks do not begin all at
+/// once: in the first iteration their compute is longer by a random part of what all ranks take one after another.
+Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
+
 /// What people call an op: `backward fc6`, `push fc6/weight[1]`, `all-reduce bucket 3`. An op of several parts is
 /// named by its first and last one.
 std::string title_of(const Plan& plan, const Op& op);

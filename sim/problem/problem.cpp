@@ -45,9 +45,9 @@ void compile_again(Problem& problem) {
 }
 
 Problem for_real_run(Problem problem) {
-  if (!problem.plan.in_lock_step())
+  if (!problem.plan.in_lock_step() && problem.strategy.graph.update_at == UpdateAt::Worker)
     throw PlanError("strategy '" + problem.strategy.name +
-                    "' lets workers run ahead: only steps in lock step are run for real");
+                    "' lets workers run ahead, each with an optimizer of its own: real runs need one on the servers");
   for (NodeGroup& group : problem.cluster.groups) group.cpu.dispatch_latency = Seconds{0.0};
   compile_again(problem);
   return problem;

@@ -1,6 +1,8 @@
 // A small model and loopback addresses for tests with real processes.
 #pragma once
+#include <map>
 #include <string>
+#include <utility>
 
 #include "hw/run/launch.hpp"
 #include "sim/plan/compile.hpp"
@@ -15,11 +17,11 @@ inline LabModel small_model() {
   return {{40'004, 1e-3, 1e-3}, {4, 1e-3, 1e-3}, {3'000'000, 1e-3, 1e-3}};
 }
 
-inline Plan small_plan(const std::string& builder, int workers) {
+inline Plan small_plan(const std::string& builder, int workers, std::map<std::string, std::string> options = {}) {
   const auto lab = small_model();
   Cluster cluster = lab_cluster(workers, 1, {}, 2);
   cluster.collective.algorithm = "ring";  // Gloo's
-  const Strategy strategy = build_strategy(builder, request_for(lab.model, cluster, workers));
+  const Strategy strategy = build_strategy(builder, request_for(lab.model, cluster, workers, std::move(options)));
   return compile(lab.model, lab.profile, cluster, strategy);
 }
 

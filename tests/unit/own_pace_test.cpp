@@ -1,5 +1,5 @@
 // Workers that do not wait for each other in every step: asynchronous training and bounded staleness.
-#include "sim/engine/worker_pace.hpp"
+#include "sim/timeline/worker_pace.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab_run.hpp"
 
@@ -112,7 +112,7 @@ TEST_CASE("a staleness of one step hides what workers wait for each other in tur
 }
 
 TEST_CASE("staleness of equal workers is the number of the others", "[async]") {
-  detail::WorkerPace pace(2, 10);
+  WorkerPace pace(2, 10);
   for (int step = 0; step < 10; ++step) {
     pace.note(0, Seconds{1.0 * step});
     CHECK_FALSE(pace.enough());

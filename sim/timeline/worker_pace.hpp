@@ -1,4 +1,4 @@
-// Workers that run at their own pace: how fast they are together, and how old what they read is. Private to sim/engine.
+// Workers that run at their own pace: how fast they are together, and how old what they read is.
 #pragma once
 #include <cstddef>
 #include <utility>
@@ -6,7 +6,7 @@
 
 #include "base/units.hpp"
 
-namespace simsync::detail {
+namespace simsync {
 
 class WorkerPace {
 public:
@@ -23,6 +23,9 @@ public:
   [[nodiscard]] std::vector<Seconds> step_of_each() const;
   /// Time in which all workers together end as many steps as there are workers.
   [[nodiscard]] Seconds step() const;
+  /// Of the same steps of all workers: how long they take together for as many as there are workers, one such lot after
+  /// the other.
+  [[nodiscard]] std::vector<Seconds> lots() const;
   /// Share of steps, by how many steps of other workers ended between their begin and their end.
   [[nodiscard]] std::vector<double> staleness() const;
 
@@ -34,4 +37,4 @@ private:
   std::vector<std::vector<std::size_t>> by_worker_;    ///< index into ends_
 };
 
-}  // namespace simsync::detail
+}  // namespace simsync

@@ -1,8 +1,8 @@
-#include "sim/engine/worker_pace.hpp"
+#include "sim/timeline/worker_pace.hpp"
 
 #include <algorithm>
 
-namespace simsync::detail {
+namespace simsync {
 
 void WorkerPace::note(std::size_t worker, Seconds now) {
   by_worker_[worker].push_back(ends_.size());
@@ -29,6 +29,14 @@ Seconds WorkerPace::step() const {
   return Seconds{static_cast<double>(by_worker_.size()) / rate};
 }
 
+std::vector<Seconds> WorkerPace::lots() const {
+  std::vector<Seconds> out;
+  const std::size_t lot = by_worker_.size();
+  for (std::size_t i = warm_up() + lot; i < ends_.size(); i += lot)
+    out.push_back(ends_[i].second - ends_[i - lot].second);
+  return out;
+}
+
 std::vector<double> WorkerPace::staleness() const {
   std::vector<double> out;
   double steps = 0.0;
@@ -45,4 +53,4 @@ std::vector<double> WorkerPace::staleness() const {
   return out;
 }
 
-}  // namespace simsync::detail
+}  // namespace simsync

@@ -1,0 +1,68 @@
+// Workers that do not wait for each other in every step, as real processes on loopback addresses.
+#include <numeric>
+
+#include "base/error.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/testbed/small_run.hpp"
+
+using namespace simsync;
+
+namespace {
+
+constexpr int kWorkers = 3;
+constexpr int kSteps = 20;
+
+/// The last worker takes ten times as long to compute: 60 ms against 6.
+LaunchOptions with_straggler(int port) {
+  LaunchOptions options = test::loopback(port);
+  options.run.iterations = kSteps;
+  options.slowdown = {1.0, 1.0, 10.0};
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("asynchronous workers wait for nobody, and servers hold what was pushed") {
+  int port = 29'670;
+  for (const Optimizer optimizer : {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam}) {
+    LaunchOptions options = with_straggler(port++);
+    options.run.optimizer = optimizer;
+    const Measurement measured = launch(test::small_plan("ps", kWorkers, {{"sync", "false"}}), options);
+    REQUIRE(measured.rank_steps.size() == kWorkers);
+    CHECK(measured.checked > kWorkers * kSteps);
+    CHECK(measured.rank_steps[2] >= Seconds{0.059});
+    CHECK(2.0 * measured.rank_steps[0] < measured.rank_steps[2]);
+    CHECK(measured.step() < measured.rank_steps[2]);
+    const double all = std::accumulate(measured.staleness.begin(), measured.staleness.end(), 0.0);
+    CHECK_THAT(all, WithinRel(1.0, 1e-9));
+    // In each step of the slow one the others end several.
+    CHECK(measured.staleness.size() > 4);
+  }
+}
+
+TEST_CASE("bounded staleness ties the fast workers to the slow one, and what they read is not older than it allows") {
+  int port = 29'680;
+  for (const char* staleness : {"1", "4"}) {
+    const Plan plan = test::small_plan("ps", kWorkers, {{"staleness", staleness}});
+    const Measurement measured = launch(plan, with_straggler(port++));
+    REQUIRE(measured.rank_steps.size() == kWorkers);
+    CHECK(measured.checked > kWorkers * kSteps);
+    for (const Seconds step : measured.rank_steps) CHECK_THAT(step.value(), WithinRel(0.062, 0.25));
+  }
+}
+
+TEST_CASE("values older than the staleness allows end the run") {
+  // Nothing is ever applied: from the second step on one update may be missing, and two are.
+  Plan plan = test::small_plan("ps", 2, {{"staleness", "1"}});
+  for (Op& op : plan.ops)
+    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update) op.reason.phase = Phase::Serve;
+  CHECK_THROWS_AS(launch(plan, test::loopback(29'690)), WrongResult);
+}
+
+TEST_CASE("a gradient that is not applied ends an asynchronous run") {
+  Plan plan = test::small_plan("ps", 2, {{"sync", "false"}});
+  for (Op& op : plan.ops)
+    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.bytes < 100.0)
+      op.reason.phase = Phase::Serve;
+  CHECK_THROWS_AS(launch(plan, test::loopback(29'691)), WrongResult);
+}

@@ -102,10 +102,7 @@ void build_parallax(const BuildRequest& request, const Options& options, Strateg
   apply_spec(options, strategy);
   strategy.graph.pull_at_step_start = true;
   const std::int64_t chunk = chunk_of(options);
-  PsSynchronizer ps;
-  ps.sync = options.boolean("sync");
-  ps.staleness = static_cast<int>(options.integer("staleness", 0, std::numeric_limits<int>::max()));
-  if (ps.staleness > 0 && !ps.sync) options.fail("staleness", "a bound on staleness needs sync=true");
+  PsSynchronizer ps = waiting_synchronizer(options);
   Placement placement(hosts_of(request.cluster, request.workers).all());
   for (VariableId id = 0; id < request.model.variables().size(); ++id) {
     const Variable& variable = request.model.variable(id);
@@ -124,7 +121,7 @@ std::vector<OptionInfo> parallax_options() {
         "nccl or auto: one stream in launch order; ring: TensorFlow's own ring, collectives run side by side"},
        {"sync", "true", "false: no coordination of the sparse variables"},
        {"staleness", "0", "steps that the fastest worker may lead on sparse variables"}},
-      joined(tensorflow_server_options(), collective_options()));
+      joined(connection_options(), collective_options()));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 //
 // TensorFlow's semantics: gradients leave as they become ready, the server updates, and step k+1 begins when
 // session.run of step k has returned (Gate::All); it reads the variables inside the step.
-#include <limits>
 
 #include "base/divisors.hpp"
 #include "strategies/families.hpp"
@@ -15,10 +14,8 @@ namespace {
 std::vector<OptionInfo> ps_options() {
   return joined(
       {{"local_replication", "false", "true: one pull per host refreshes a copy that its GPUs read (dense variables)"},
-       {"sync", "true", "false: workers do not wait for each other at all"},
-       {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
        {"overlap", "wait-free", "when gradients leave: wait-free, or none: after the whole backward pass"}},
-      tensorflow_server_options());
+      joined(waiting_options(), connection_options()));
 }
 
 /// TensorFlow reads variables inside the step.
@@ -28,11 +25,8 @@ void set_graph(const Options& options, GraphStrategy& graph) {
 }
 
 PsSynchronizer ps_from(const Options& options) {
-  PsSynchronizer ps;
+  PsSynchronizer ps = waiting_synchronizer(options);
   ps.local_replication = options.boolean("local_replication");
-  ps.sync = options.boolean("sync");
-  ps.staleness = static_cast<int>(options.integer("staleness", 0, std::numeric_limits<int>::max()));
-  if (ps.staleness > 0 && !ps.sync) options.fail("staleness", "a bound on staleness needs sync=true");
   return ps;
 }
 

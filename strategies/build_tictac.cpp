@@ -8,28 +8,32 @@
 namespace simsync {
 namespace {
 
-enum class PullOrder { Tic, None, Tac };
+enum class PullOrder { Tic, Fixed, Random, Tac };
 
 /// Every worker is a process of its own (between-graph replication), so nothing is shared on a host.
 void build_tictac(const BuildRequest& request, const Options& options, Strategy& strategy) {
   GraphStrategy& graph = strategy.graph;
   const PullOrder order =
-      options.one_of<PullOrder>("order", {{"tic", PullOrder::Tic}, {"none", PullOrder::None}, {"tac", PullOrder::Tac}});
+      options.one_of<PullOrder>("order", {{"tic", PullOrder::Tic},
+                                          {"fixed", PullOrder::Fixed},
+                                          {"random", PullOrder::Random},
+                                          {"tac", PullOrder::Tac}});
   if (order == PullOrder::Tac)
     options.fail("order", "'tac' orders by measured times, and a strategy holds no times",
                  "use order=tic, or a strategy file with a `priority` for each variable");
   graph.pull_at_step_start = true;
+  graph.random_pull_order = order == PullOrder::Random;
   if (order == PullOrder::Tic) {
     graph.scheduling.ordering = Ordering::Priority;
     graph.scheduling.credit = options.bytes("credit", 0);
     graph.scheduling.pulls_only = true;
   }
+  const PsSynchronizer how = waiting_synchronizer(options);
   const auto ranks = tic_ranks(request.model);
   Placement placement(chosen_servers(request, options));
   for (VariableId id = 0; id < request.model.variables().size(); ++id) {
-    PsSynchronizer ps;
+    PsSynchronizer ps = how;
     ps.server = placement.next_in_turn();
-    ps.sync = options.boolean("sync");
     ps.local_aggregation = false;
     strategy.variables.push_back(whole_variable(request.model, id, ps));
     if (order == PullOrder::Tic) strategy.variables.back().priority = ranks[id];
@@ -66,10 +70,12 @@ std::vector<int> tic_ranks(const Model& model) {
 std::vector<BuilderInfo> tictac_builders() {
   return {{"tictac",
            "Variables on servers in turn, pulled in the order in which layers need them (TicTac's TIC on TensorFlow).",
-           joined({{"order", "tic", "tic, or none: TensorFlow's own (all pulls at once)"},
+           joined({{"order", "tic",
+                    "tic; random: all pulls at once in an order drawn for every step, as TensorFlow does; fixed: all at "
+                    "once in one shuffled order"},
                    {"credit", "1B", "bytes of pulls in flight per worker; 1B: one at a time; 0B: no limit"},
-                   {"sync", "true", "false: asynchronous workers"}},
-                  server_options()),
+                   servers_option()},
+                  joined(waiting_options(), connection_options("false"))),
            build_tictac}};
 }
 

@@ -21,6 +21,15 @@ const Words<ServerChoice>& server_choice_words() {
 }
 
 constexpr std::int64_t kMostStreams = 1024;
+constexpr const char* kWinBytes = "win_bytes";
+constexpr const char* kWinNext = "win_next";
+constexpr const char* kWhole = "whole";
+const OptionInfo kStreams{"streams_per_server", "1", "concurrent streams between a worker and a server"};
+
+std::optional<Bytes> window(const Options& options, const char* name) {
+  if (options.text(name) == kWhole) return std::nullopt;
+  return options.bytes(name, 0);
+}
 
 }  // namespace
 
@@ -29,9 +38,26 @@ std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<
   return first;
 }
 
-std::vector<OptionInfo> tensorflow_server_options() {
-  return {{"streams_per_server", "1", "concurrent streams between a worker and a server"},
-          {"shared_process", "true",
+std::vector<OptionInfo> waiting_options() {
+  return {{"sync", "true", "false: workers do not wait for each other at all"},
+          {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"}};
+}
+
+PsSynchronizer waiting_synchronizer(const Options& options) {
+  PsSynchronizer ps;
+  ps.sync = options.boolean("sync");
+  ps.staleness = static_cast<int>(options.integer("staleness", 0, std::numeric_limits<int>::max()));
+  if (ps.staleness > 0 && !ps.sync) options.fail("staleness", "a bound on staleness needs sync=true");
+  return ps;
+}
+
+std::vector<OptionInfo> connection_options(const std::string& shared_process) {
+  return {kStreams,
+          {kWinBytes, kWhole,
+           "bytes of a message before the next message on its stream has its turn (HTTP/2's window); 0B: a frame; whole: "
+           "all"},
+          {kWinNext, kWhole, "bytes of it at each later turn; whole: all that is left"},
+          {"shared_process", shared_process,
            "a host's server and worker are one process, with one connection to each other host; false: two, with one "
            "each"}};
 }
@@ -42,18 +68,22 @@ std::vector<OptionInfo> collective_options() {
           {"powersgd_rank", "4", "rank of the two factors of powersgd"}};
 }
 
+OptionInfo servers_option() {
+  return {"servers", "auto",
+          "hosts that serve: workers (of the nodes with workers), cpu-only (nodes without GPUs), all (both), auto "
+          "(cpu-only if there is any, else workers)"};
+}
+
 std::vector<OptionInfo> server_options() {
-  return {{"servers", "auto",
-           "hosts that serve: workers (of the nodes with workers), cpu-only (nodes without GPUs), all (both), auto "
-           "(cpu-only "
-           "if there is any, else workers)"},
-          {"streams_per_server", "1", "concurrent streams between a worker and a server"}};
+  return {servers_option(), kStreams};
 }
 
 void apply_common_options(const Options& options, Strategy& strategy) {
   if (options.has("per_operation_cost")) strategy.graph.per_operation_cost = options.seconds("per_operation_cost");
   if (options.has("streams_per_server"))
     strategy.graph.streams_per_server = static_cast<int>(options.integer("streams_per_server", 1, kMostStreams));
+  if (options.has(kWinBytes)) strategy.graph.win_bytes = window(options, kWinBytes);
+  if (options.has(kWinNext)) strategy.graph.win_next = window(options, kWinNext);
   if (options.has("shared_process")) strategy.graph.shared_process = options.boolean("shared_process");
   if (options.has("algorithm")) strategy.graph.algorithm = options.one_of("algorithm", collective_algorithm_words());
   if (!options.has("compressor")) return;

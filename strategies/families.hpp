@@ -28,11 +28,18 @@ std::vector<BuilderInfo> tictac_builders();
 
 /// `first` followed by `second`.
 std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<OptionInfo>& second);
-/// streams_per_server and shared_process, as TensorFlow has them.
-std::vector<OptionInfo> tensorflow_server_options();
+/// sync and staleness: how far workers wait for each other.
+std::vector<OptionInfo> waiting_options();
+/// What these say. @throws InputError for a bound on staleness of workers that do not wait at all.
+PsSynchronizer waiting_synchronizer(const Options& options);
+/// streams_per_server, win_bytes, win_next and shared_process: how a worker and a server are connected, as TensorFlow has
+/// it.
+std::vector<OptionInfo> connection_options(const std::string& shared_process = "true");
 /// algorithm, compressor, powersgd_rank.
 std::vector<OptionInfo> collective_options();
-/// servers (auto, workers, cpu-only, all) and streams_per_server.
+/// Which hosts serve: auto, workers, cpu-only or all.
+OptionInfo servers_option();
+/// servers and streams_per_server.
 std::vector<OptionInfo> server_options();
 
 /// Sets what the options of the lists above and `per_operation_cost` say, for those that the builder has.

@@ -1,5 +1,7 @@
 // What a strategy decides for the whole step: overlap, order, fusion and what the next step waits for.
 #pragma once
+#include <optional>
+
 #include "base/units.hpp"
 #include "strategies/synchronizer.hpp"
 
@@ -66,6 +68,9 @@ struct GraphStrategy {
   /// false: variables on servers are pulled as soon as they are updated. true: when the next step starts, and a
   /// layer waits only for its own (TensorFlow, which reads variables inside the step; then `gate` is All).
   bool pull_at_step_start = false;
+  /// Pulls at the start of a step are asked for in an order that each worker draws for each step (TensorFlow); false: in
+  /// one order, or by priority.
+  bool random_pull_order = false;
   /// How the gradients of one host are summed where local_aggregation asks for it. true: its GPUs
   /// reduce-scatter and each copies its piece to the host (BytePS); false: the host's CPU sums (AutoDist).
   bool aggregate_on_gpu = false;
@@ -75,6 +80,11 @@ struct GraphStrategy {
   Seconds per_operation_cost{0};
   /// How the bytes of a parameter-server message travel: concurrent streams per worker-server pair.
   int streams_per_server = 1;
+  /// HTTP/2 on such a stream: a message sends so many bytes (`win_bytes`), then it waits for its turn behind the others,
+  /// and sends so many more (`win_next`) at each turn. None: the whole message, or all that is left of it. 0: a frame at
+  /// each turn, as if messages shared the stream evenly.
+  std::optional<Bytes> win_bytes;
+  std::optional<Bytes> win_next;
   /// Whether the servers and the workers of a host are one process (TensorFlow), so that what they send to another host
   /// takes turns on one connection. false: processes of their own, each with connections of its own.
   bool shared_process = false;

@@ -58,6 +58,9 @@ std::string graph_text(const GraphStrategy& graph) {
                   name_of(graph.algorithm), graph.pull_at_step_start, graph.aggregate_on_gpu, graph.serial_collectives);
   out += fmt::format("  per_operation_cost: {}\n  streams_per_server: {}\n  shared_process: {}\n",
                      text_of(graph.per_operation_cost), graph.streams_per_server, graph.shared_process);
+  if (graph.win_bytes) out += fmt::format("  win_bytes: {}\n", text_of(*graph.win_bytes));
+  if (graph.win_next) out += fmt::format("  win_next: {}\n", text_of(*graph.win_next));
+  if (graph.random_pull_order) out += "  random_pull_order: true\n";
   return out;
 }
 

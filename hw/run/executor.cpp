@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/error.hpp"
+#include "sim/plan/random_order.hpp"
 
 namespace simsync {
 namespace {
@@ -133,7 +134,7 @@ void Executor::handle(const Event& event) {
       return ended(event.instance, event.iteration, event.at);
     case Event::Kind::Notified:
       leave_queue(event.instance);
-      return release(duties_.index_of(event.instance), event.iteration, event.at);
+      return release(event.instance, event.iteration, event.at);
     case Event::Kind::Begin:
       return start_collective(event.instance, event.iteration);
     case Event::Kind::Ask:
@@ -145,9 +146,12 @@ void Executor::handle(const Event& event) {
   }
 }
 
-void Executor::release(std::int32_t position, int k, double at) {
+void Executor::release(const Instance& ended, int k, double at) {
+  const std::int32_t position = duties_.index_of(ended);
   if (position < 0) return;
-  for (const auto& next : duties_.releases[static_cast<std::size_t>(position)]) {
+  auto released = duties_.releases[static_cast<std::size_t>(position)];
+  draw_order(op_of(ended), ended.cell, k, released);
+  for (const auto& next : released) {
     if (k + next.lag >= options_.iterations) continue;
     Iteration& target = iteration(k + next.lag);
     const auto task = static_cast<std::size_t>(next.task);
@@ -310,8 +314,8 @@ void Executor::ended(const Instance& instance, int k, double at) {
     started_.erase(start);
   }
   leave_queue(instance);
+  release(instance, k, at);
   const std::int32_t position = duties_.index_of(instance);
-  release(position, k, at);
   for (const AgentId other : duties_.notify[static_cast<std::size_t>(position)])
     links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .cell = instance.cell, .iteration = k});
   const std::int32_t task = duties_.task_of[static_cast<std::size_t>(position)];

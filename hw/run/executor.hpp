@@ -64,7 +64,8 @@ private:
   [[nodiscard]] const Op& op_of(const Instance& i) const { return roles_.op(i); }
   Iteration& iteration(int k);
   void handle(const Event& event);
-  void release(std::int32_t position, int iteration, double at);
+  /// Tasks here that waited for it.
+  void release(const Instance& ended, int iteration, double at);
   void ready(std::int32_t task, int iteration, double at);
   void serve(QueueId queue);
   [[nodiscard]] bool admits(const Queue& queue, const QueueState& state, double bytes) const;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "sim/plan/random_order.hpp"
 
 namespace simsync {
 
@@ -70,7 +71,7 @@ void Replay::complete(const Instance& instance) {
     else
       leave_queue(instance, span);
   }
-  leave_connection(instance);
+  leave_connection(instance, span);
   if (instance.op == plan_.step_end) {
     pace_.note(static_cast<std::size_t>(instance.cell), network_.now());
     stopped_ = stopped_ || pace_.enough();
@@ -79,19 +80,21 @@ void Replay::complete(const Instance& instance) {
   const int last_needed = !plan_.in_lock_step()         ? std::numeric_limits<int>::max()
                           : options_.max_iterations > 1 ? options_.max_iterations
                                                         : 0;
+  std::vector<Instance> released;
   for (const After& next : cells_.releases(instance.op)) {
     const int k = instance.iteration + next.lag;
     if (k > last_needed || (!plan_.in_lock_step() && stopped_)) continue;
     const auto [begin, end] =
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
-    for (int cell = begin; cell < end; ++cell) {
-      const Instance waiting{next.op, cell, k};
-      const Seconds word = telling_.word(instance, next.op, cell);
-      if (word.value() > 0.0)
-        network_.after(word, token({.event = Event::Told, .instance = waiting, .cause = span}));
-      else
-        tell(waiting, span);
-    }
+    for (int cell = begin; cell < end; ++cell) released.push_back({next.op, cell, k});
+  }
+  draw_order(op, instance.cell, instance.iteration, released);
+  for (const Instance& waiting : released) {
+    const Seconds word = telling_.word(instance, waiting.op, waiting.cell);
+    if (word.value() > 0.0)
+      network_.after(word, token({.event = Event::Told, .instance = waiting, .cause = span}));
+    else
+      tell(waiting, span);
   }
   ++completed_;
   if (--iteration(instance.iteration).left == 0) finish_iteration(instance.iteration);
@@ -192,6 +195,9 @@ void Replay::handle(FlowNetwork::Token token) {
       break;
     case Event::SetupEnds:
       enter_connection(p.instance);
+      break;
+    case Event::TurnEnds:
+      end_turn(p.instance, p.bytes_left);
       break;
     case Event::CollectiveSetupEnds:
       open_collective(p.run);

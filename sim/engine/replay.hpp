@@ -63,8 +63,11 @@ private:
   void collective_on_device(int rank, int change);
   void start_transfer(const Instance& instance);
   void enter_connection(const Instance& instance);
-  void leave_connection(const Instance& instance);
-  void start_bytes(const Instance& instance, Seconds ready, std::int32_t cause);
+  /// `cause`: recorded span that ended.
+  void leave_connection(const Instance& instance, std::int32_t cause);
+  void start_turn(const Connection::Waiting& next, std::int32_t cause);
+  void end_turn(const Instance& instance, double bytes_left);
+  void start_bytes(const Connection::Waiting& next, double bytes, Pending end, std::int32_t cause);
 
   // replay_collectives.cpp
   void start_collective(const Instance& instance);

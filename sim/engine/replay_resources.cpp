@@ -127,19 +127,39 @@ void Replay::start_transfer(const Instance& instance) {
 
 void Replay::enter_connection(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
+  const Op& op = op_of(instance);
+  const Connection::Waiting all{instance, network_.now(), op.bytes + way.extra_bytes, op.first_turn};
   if (way.connection.from_node >= 0) {
-    // HTTP/2 gives the whole rest of a message its turn at once, so messages on a connection hardly interleave.
     Connection& connection = connections_[way.connection];
-    if (connection.in_service >= op_of(instance).streams) {
-      connection.waiting.push_back({instance, network_.now()});
+    if (connection.in_service >= op.streams) {
+      connection.waiting.push_back(all);
       return;
     }
     ++connection.in_service;
+    return start_turn(all, -1);
   }
-  start_bytes(instance, network_.now(), -1);
+  start_bytes(all, all.bytes, {.event = Event::FlowEnds, .instance = instance}, -1);
 }
 
-void Replay::leave_connection(const Instance& instance) {
+/// The transfer has a stream of its connection.
+void Replay::start_turn(const Connection::Waiting& next, std::int32_t cause) {
+  const double bytes = std::min(next.bytes, next.turn);
+  Pending end{.event = Event::FlowEnds, .instance = next.instance};
+  if (bytes < next.bytes) {
+    end.event = Event::TurnEnds;
+    end.bytes_left = next.bytes - bytes;
+  }
+  start_bytes(next, bytes, end, cause);
+}
+
+/// Its stream goes to whoever has waited longest.
+void Replay::end_turn(const Instance& instance, double bytes_left) {
+  connections_[ways_.way_of(instance).connection].waiting.push_back(
+      {instance, network_.now(), bytes_left, op_of(instance).later_turn});
+  leave_connection(instance, -1);
+}
+
+void Replay::leave_connection(const Instance& instance, std::int32_t cause) {
   if (op_of(instance).kind != OpKind::Transfer) return;
   const Way& way = ways_.way_of(instance);
   if (way.connection.from_node < 0) return;
@@ -149,22 +169,22 @@ void Replay::leave_connection(const Instance& instance) {
   const Connection::Waiting next = connection.waiting.front();
   connection.waiting.pop_front();
   ++connection.in_service;
-  start_bytes(next.instance, next.since, recorder_.last_span());
+  start_turn(next, cause);
 }
 
-void Replay::start_bytes(const Instance& instance, Seconds ready, std::int32_t cause) {
-  const Way& way = ways_.way_of(instance);
-  const double bytes = op_of(instance).bytes + way.extra_bytes;
-  const std::int32_t flow = recorder_.flow({.op = instance.op,
-                                            .cell = instance.cell,
-                                            .iteration = instance.iteration,
-                                            .path = way.path,
-                                            .ready = ready,
-                                            .bytes = bytes,
-                                            .message_bytes = way.extra_bytes,
-                                            .cause = cause},
-                                           network_.now());
-  network_.start_flow(way.path, bytes, token({.event = Event::FlowEnds, .instance = instance, .flow = flow}));
+void Replay::start_bytes(const Connection::Waiting& next, double bytes, Pending end, std::int32_t cause) {
+  const Way& way = ways_.way_of(next.instance);
+  const bool first = next.bytes == op_of(next.instance).bytes + way.extra_bytes;
+  end.flow = recorder_.flow({.op = next.instance.op,
+                             .cell = next.instance.cell,
+                             .iteration = next.instance.iteration,
+                             .path = way.path,
+                             .ready = next.since,
+                             .bytes = bytes,
+                             .message_bytes = first ? std::min(bytes, way.extra_bytes) : 0.0,
+                             .cause = cause},
+                            network_.now());
+  network_.start_flow(way.path, bytes, token(end));
 }
 
 }  // namespace simsync::detail

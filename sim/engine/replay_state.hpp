@@ -18,6 +18,7 @@ enum class Event : std::uint8_t {
   ComputeEnds,
   WorkEnds,
   SetupEnds,
+  TurnEnds,  ///< of a transfer that has more to send
   Told,      ///< one that `instance` waits for has ended
   Answered,  ///< `instance` leaves its queue
   FlowEnds,
@@ -36,6 +37,7 @@ struct Pending {
   std::uint32_t epoch = 0;  ///< ComputeEnds: stale when the device's epoch has moved on
   std::int32_t flow = -1;   ///< recorded flow that ends with it
   std::int32_t cause = -1;  ///< Told, Answered: recorded span that ended
+  double bytes_left = 0.0;  ///< TurnEnds: after this turn
 };
 
 /// The compute stream of a rank.
@@ -70,6 +72,8 @@ struct Connection {
   struct Waiting {
     Instance instance;
     Seconds since;
+    double bytes = 0.0;    ///< that it has to send
+    double turn = kWhole;  ///< of these, before the next one waiting has its turn
   };
   int in_service = 0;
   std::deque<Waiting> waiting;

@@ -116,6 +116,20 @@ private:
     return op;
   }
 
+  /// The connection that a transfer between a worker and a server takes.
+  void connect(Op& op) const {
+    // HTTP/2 cuts messages into frames of 16 KiB, unless the receiver asks for longer ones.
+    constexpr double kFrame = 16384.0;
+    const GraphStrategy& graph = w_.strategy.graph;
+    op.streams = graph.streams_per_server;
+    const bool even = graph.win_bytes && graph.win_bytes->count == 0;
+    const auto turn = [&](const std::optional<Bytes>& window) {
+      return even ? kFrame : window ? std::max(kFrame, static_cast<double>(window->count)) : kWhole;
+    };
+    op.first_turn = turn(graph.win_bytes);
+    op.later_turn = turn(graph.win_next);
+  }
+
   [[nodiscard]] bool on_gpu() const {
     return w_.strategy.graph.aggregate_on_gpu && ranks_per_node() > 1 && !travels_sparse(variable_, how_);
   }
@@ -242,7 +256,7 @@ private:
     op.queue = w_.push;
     op.tensor = piece.tensor;
     op.messages = piece.messages;
-    op.streams = w_.strategy.graph.streams_per_server;
+    connect(op);
     op.duration = w_.strategy.graph.per_operation_cost;
     if (!aggregated) op.packing = compression_time(how_, piece.bytes, w_.device());
     op.duration += op.packing;
@@ -289,7 +303,7 @@ private:
     op.queue = w_.pull;
     op.tensor = piece.tensor;
     op.messages = piece.messages;
-    op.streams = w_.strategy.graph.streams_per_server;
+    connect(op);
     // What a server process sends to another node does not wait for what the worker process beside it pushes there.
     op.connection = w_.strategy.graph.shared_process ? 0 : 1;
     op.duration = w_.strategy.graph.per_operation_cost;
@@ -374,6 +388,7 @@ void write_parameter_servers(PlanWriter& writer) {
     if (!ahead) op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
     op.after = returned;
     op.after.push_back({writer.backward.front(), 0});
+    op.random_order = writer.strategy.graph.random_pull_order;
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));
     if (ahead) writer.plan.step_end = start;

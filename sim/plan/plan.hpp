@@ -8,6 +8,7 @@
 // the hardware runner, a representative of each class for `folded`, all of them for `fluid` and `steps`.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -80,6 +81,9 @@ struct ComputePart {
   Seconds duration;
 };
 
+/// As many bytes as there are.
+inline constexpr double kWhole = std::numeric_limits<double>::infinity();
+
 struct Op {
   OpKind kind = OpKind::Compute;
   Scope scope = Scope::Rank;
@@ -105,7 +109,12 @@ struct Op {
   /// Transfer between hosts: parallel streams of the connection between the two nodes, which all transfers of that
   /// direction and `connection` share; 0: a stream of its own.
   int streams = 0;
+  /// Transfer on such a stream: bytes until the next one has its turn, and at each later turn of its own.
+  double first_turn = kWhole;
+  double later_turn = kWhole;
   int connection = 0;  ///< Transfer: which one, where several processes of a node have one each
+  /// What waits for it, of its own iteration, becomes ready in an order that every instance draws (see draw_order).
+  bool random_order = false;
   /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers; -1: none.
   std::int32_t tensor = -1;
   CollectivePrimitive primitive = CollectivePrimitive::AllReduce;

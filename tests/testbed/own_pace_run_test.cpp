@@ -31,7 +31,7 @@ TEST_CASE("asynchronous workers wait for nobody, and servers hold what was pushe
     REQUIRE(measured.rank_steps.size() == kWorkers);
     CHECK(measured.checked > kWorkers * kSteps);
     CHECK(measured.rank_steps[2] >= Seconds{0.059});
-    CHECK(2.0 * measured.rank_steps[0] < measured.rank_steps[2]);
+    CHECK(1.5 * measured.rank_steps[0] < measured.rank_steps[2]);
     CHECK(measured.step() < measured.rank_steps[2]);
     const double all = std::accumulate(measured.staleness.begin(), measured.staleness.end(), 0.0);
     CHECK_THAT(all, WithinRel(1.0, 1e-9));
@@ -47,7 +47,10 @@ TEST_CASE("bounded staleness ties the fast workers to the slow one, and what the
     const Measurement measured = launch(plan, with_straggler(port++));
     REQUIRE(measured.rank_steps.size() == kWorkers);
     CHECK(measured.checked > kWorkers * kSteps);
-    for (const Seconds step : measured.rank_steps) CHECK_THAT(step.value(), WithinRel(0.062, 0.25));
+    for (const Seconds step : measured.rank_steps) {
+      CHECK(step >= Seconds{0.055});
+      CHECK_THAT(step.value(), WithinRel(measured.rank_steps[2].value(), 0.2));
+    }
   }
 }
 

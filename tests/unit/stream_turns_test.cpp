@@ -1,0 +1,70 @@
+// Messages that share one stream of a connection: HTTP/2's windows between one after the other and all at once.
+#include "sim/engine/engine.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+constexpr double kRate = 1e6;  ///< bytes per second
+
+/// Messages from node 0 to node 1, all ready at once on one stream. @return when each has arrived.
+std::vector<double> arrivals(const std::vector<double>& sizes, double first_turn, double later_turn) {
+  Plan plan;
+  plan.set_ranks({{0, 0}, {1, 0}});
+  for (const double bytes : sizes) {
+    Op op;
+    op.kind = OpKind::Transfer;
+    op.scope = Scope::Job;
+    op.from = {End::Kind::Fixed, {0, -1}};
+    op.to = {End::Kind::Fixed, {1, -1}};
+    op.bytes = bytes;
+    op.streams = 1;
+    op.first_turn = first_turn;
+    op.later_turn = later_turn;
+    plan.ops.push_back(op);
+  }
+  const Prediction run = replay(plan, lab_cluster(2, 1, {.nic = kRate}), {.max_iterations = 1, .record = true});
+  std::vector<double> out(sizes.size());
+  for (const Span& span : run.spans)
+    if (span.iteration == 0) out[static_cast<std::size_t>(span.op)] = span.end.value();
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("whole messages are served in the order of arrival", "[engine][stream]") {
+  const auto ends = arrivals({3e6, 1e6, 2e6}, kWhole, kWhole);
+  CHECK_THAT(ends[0], WithinRel(3.0, 1e-6));
+  CHECK_THAT(ends[1], WithinRel(4.0, 1e-6));
+  CHECK_THAT(ends[2], WithinRel(6.0, 1e-6));
+}
+
+TEST_CASE("turns of a frame share the stream evenly", "[engine][stream]") {
+  // Processor sharing: 1 MB each by 3 s, when the second is done; another MB of both others by 5 s, when the third is.
+  constexpr double kFrame = 1e4;
+  const auto ends = arrivals({3e6, 1e6, 2e6}, kFrame, kFrame);
+  constexpr double kRound = 3.0 * kFrame / kRate;
+  CHECK(std::abs(ends[1] - 3.0) <= kRound);
+  CHECK(std::abs(ends[2] - 5.0) <= kRound);
+  CHECK_THAT(ends[0], WithinRel(6.0, 1e-6));
+}
+
+TEST_CASE("a window lets the others begin before the rest of a message", "[engine][stream]") {
+  // 0.5 MB of each, then the rest of each: 0.5, 1.0, 1.5; 4.0, 4.5, 6.0.
+  const auto rest_at_once = arrivals({3e6, 1e6, 2e6}, 0.5e6, kWhole);
+  CHECK_THAT(rest_at_once[0], WithinRel(4.0, 1e-6));
+  CHECK_THAT(rest_at_once[1], WithinRel(4.5, 1e-6));
+  CHECK_THAT(rest_at_once[2], WithinRel(6.0, 1e-6));
+  // Later turns of 1 MB: 0 at 0.5 and 2.5, 1 at 1.0 and done at 3.0, 2 at 1.5 and 4.0, then 0 at 5.0, 2 done at 5.5, 0 at 6.0.
+  const auto in_turns = arrivals({3e6, 1e6, 2e6}, 0.5e6, 1e6);
+  CHECK_THAT(in_turns[1], WithinRel(3.0, 1e-6));
+  CHECK_THAT(in_turns[2], WithinRel(5.5, 1e-6));
+  CHECK_THAT(in_turns[0], WithinRel(6.0, 1e-6));
+}
+
+TEST_CASE("a message alone takes its bytes over the rate, whatever its turns", "[engine][stream]") {
+  for (const double turn : {1e4, 3e5, kWhole}) CHECK_THAT(arrivals({2e6}, turn, turn)[0], WithinRel(2.0, 1e-6));
+}

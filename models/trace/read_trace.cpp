@@ -1,0 +1,195 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "base/csv.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "models/trace/trace.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr double kMostSteps = 100'000;
+constexpr double kMostBytes = 1e15;
+constexpr double kLatestSecond = 1e12;
+
+/// Steps by number, each with the line of every operation.
+struct StepRows {
+  TraceStep step;
+  std::vector<std::size_t> rows;
+  std::unordered_map<std::string, std::size_t> index;  ///< position by name
+};
+
+class TraceReader {
+public:
+  explicit TraceReader(const CsvTable& table) : table_(table) {}
+  Trace read();
+
+private:
+  [[noreturn]] void fail(std::size_t row, const std::string& message, const std::string& help = {}) const {
+    throw InputError(Diagnostic{.origin = {table_.file(), table_.line(row), 1},
+                                .message = message,
+                                .key = {},
+                                .source_line = {},
+                                .note = {},
+                                .help = help});
+  }
+  [[nodiscard]] double number(std::size_t row, const char* column, double low, double high) const;
+  [[nodiscard]] std::int64_t whole(std::size_t row, const char* column, double low, double high) const;
+  [[nodiscard]] TraceOpKind kind(std::size_t row) const;
+  [[nodiscard]] std::vector<std::string> names(std::size_t row) const;
+  [[nodiscard]] TraceOp op(std::size_t row) const;
+  void check_kind(std::size_t row, const TraceOp& op) const;
+  void check_step(const StepRows& step) const;
+  void check_order(const StepRows& step) const;
+
+  const CsvTable& table_;
+};
+
+double TraceReader::number(std::size_t row, const char* column, double low, double high) const {
+  const auto value = table_.number(row, column);
+  if (!value) fail(row, fmt::format("column '{}' is empty", column));
+  if (*value < low || *value > high)
+    fail(row, fmt::format("column '{}': expected {:g} to {:g}, got {:g}", column, low, high, *value));
+  return *value;
+}
+
+std::int64_t TraceReader::whole(std::size_t row, const char* column, double low, double high) const {
+  const double value = number(row, column, low, high);
+  if (value != std::floor(value))
+    fail(row, fmt::format("column '{}': expected a whole number, got {:g}", column, value));
+  return static_cast<std::int64_t>(value);
+}
+
+TraceOpKind TraceReader::kind(std::size_t row) const {
+  const std::string& text = table_.cell(row, "kind");
+  std::vector<std::string> known;
+  for (const TraceOpKind kind : {TraceOpKind::Receive, TraceOpKind::Compute, TraceOpKind::Send, TraceOpKind::Update}) {
+    if (text == name_of(kind)) return kind;
+    known.emplace_back(name_of(kind));
+  }
+  fail(row, fmt::format("column 'kind': '{}' is not one of {}", text, fmt::join(known, ", ")),
+       did_you_mean(text, known));
+}
+
+/// The names in the column `after`.
+std::vector<std::string> TraceReader::names(std::size_t row) const {
+  std::vector<std::string> out;
+  const std::string& text = table_.cell(row, "after");
+  if (text.empty()) return out;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(';', begin), text.size());
+    if (end == begin) fail(row, "column 'after': a name between two ';' is empty");
+    out.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
+
+void TraceReader::check_kind(std::size_t row, const TraceOp& op) const {
+  if (op.kind == TraceOpKind::Compute) {
+    if (!op.variable.empty()) fail(row, "column 'variable': a compute operation has none");
+    if (op.bytes.count != 0) fail(row, "column 'bytes': a compute operation moves none");
+    return;
+  }
+  if (op.variable.empty()) fail(row, fmt::format("column 'variable' is empty, which no '{}' is", name_of(op.kind)));
+}
+
+TraceOp TraceReader::op(std::size_t row) const {
+  TraceOp op;
+  op.name = table_.cell(row, "op");
+  if (op.name.empty()) fail(row, "column 'op' is empty");
+  if (op.name.find(';') != std::string::npos)
+    fail(row, fmt::format("column 'op': the name '{}' holds a ';', which separates names in 'after'", op.name));
+  op.kind = kind(row);
+  op.variable = table_.cell(row, "variable");
+  if (!table_.cell(row, "bytes").empty()) op.bytes = {whole(row, "bytes", 0.0, kMostBytes)};
+  op.start = Seconds{number(row, "start_s", -kLatestSecond, kLatestSecond)};
+  op.end = Seconds{number(row, "end_s", -kLatestSecond, kLatestSecond)};
+  if (op.end < op.start)
+    fail(row, fmt::format("operation '{}' ends at {:g} s, before it starts at {:g} s", op.name, op.end.value(),
+                          op.start.value()));
+  op.after = names(row);
+  check_kind(row, op);
+  return op;
+}
+
+void TraceReader::check_step(const StepRows& step) const {
+  bool computes = false;
+  for (std::size_t i = 0; i < step.rows.size(); ++i) {
+    const TraceOp& op = step.step.ops[i];
+    computes = computes || op.kind == TraceOpKind::Compute;
+    for (const std::string& name : op.after) {
+      if (step.index.contains(name)) continue;
+      std::vector<std::string> known;
+      for (const auto& [other, position] : step.index) known.push_back(other);
+      fail(step.rows[i], fmt::format("column 'after': step {} has no operation '{}'", step.step.number, name),
+           did_you_mean(name, known));
+    }
+  }
+  if (!computes) fail(step.rows.front(), fmt::format("step {} has no compute operation", step.step.number));
+}
+
+/// Takes operations away that wait for none that is left, until none is left.
+void TraceReader::check_order(const StepRows& step) const {
+  const auto& ops = step.step.ops;
+  std::vector<std::vector<std::size_t>> readers(ops.size());
+  std::vector<std::size_t> waits(ops.size());
+  std::vector<std::size_t> ready;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    waits[i] = ops[i].after.size();
+    for (const std::string& name : ops[i].after) readers[step.index.at(name)].push_back(i);
+    if (waits[i] == 0) ready.push_back(i);
+  }
+  for (std::size_t next = 0; next < ready.size(); ++next) {
+    for (const std::size_t reader : readers[ready[next]]) {
+      if (--waits[reader] == 0) ready.push_back(reader);
+    }
+  }
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (waits[i] > 0)
+      fail(step.rows[i],
+           fmt::format("operation '{}' of step {} waits for itself, or for others that wait for each other",
+                       ops[i].name, step.step.number));
+  }
+}
+
+Trace TraceReader::read() {
+  std::map<int, StepRows> steps;
+  for (std::size_t row = 0; row < table_.size(); ++row) {
+    const int number = static_cast<int>(whole(row, "step", 0, kMostSteps));
+    StepRows& step = steps[number];
+    step.step.number = number;
+    TraceOp read = op(row);
+    const auto [known, fresh] = step.index.emplace(read.name, step.rows.size());
+    if (!fresh)
+      fail(row, fmt::format("step {} has the operation '{}' already, in line {}", number, read.name,
+                            table_.line(step.rows[known->second])));
+    step.step.ops.push_back(std::move(read));
+    step.rows.push_back(row);
+  }
+  Trace trace;
+  for (auto& [number, step] : steps) {
+    check_step(step);
+    check_order(step);
+    trace.steps.push_back(std::move(step.step));
+  }
+  if (trace.steps.empty()) throw InputError(fmt::format("{}: the trace has no operation", table_.file()));
+  return trace;
+}
+
+}  // namespace
+
+Trace parse_trace(const std::string& text, const std::string& name) {
+  return TraceReader(CsvTable::parse(text, name)).read();
+}
+
+Trace load_trace(const std::string& path) {
+  return TraceReader(CsvTable::load(path)).read();
+}
+
+}  // namespace simsync

@@ -114,6 +114,8 @@ Measurements read_live(const CalibrateFlags& flags) {
   MeasuredProbes measured = measure_probes(flags.testbed, flags.probes);
   Measurements out{.cluster = std::move(measured.cluster), .sources = {}, .fitted = {}, .scored = {}};
   out.sources = {"live runs, " + out.cluster.description};
+  std::cerr << fmt::format("fitting {} measurements, some minutes{}\n", measured.probes.size(),
+                           flags.probes.empty() ? " (--probes FILE keeps them)" : "");
   for (Probe& probe : measured.probes) {
     const bool other = probe.collective() && out.cluster.collective.algorithm != name_of(probe.algorithm);
     (other ? out.scored : out.fitted).push_back(std::move(probe));

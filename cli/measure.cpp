@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <thread>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
@@ -20,6 +21,7 @@
 #include "platforms/reader.hpp"
 #include "sim/problem/problem.hpp"
 #include "sim/timeline/timeline.hpp"
+#include "sim/timeline/trace_of.hpp"
 #include "strategies/builders.hpp"
 
 namespace simsync {
@@ -41,6 +43,7 @@ struct MeasureOptions {
   std::string cluster_out;
   std::string csv;
   std::string timeline;
+  std::string trace;
   bool resume = false;
   std::string optimizer = "momentum";
   std::string backend = kGloo;
@@ -57,10 +60,19 @@ void expect_hosts(const Plan& plan, const MeasureOptions& options) {
                                     plan.rank_count(), plan.servers.size(), built));
 }
 
+/// The device of the slowest worker may compute for so long without a word to anybody: no reason to give up.
+RunOptions patient(RunOptions run, const Problem& problem) {
+  double slowest = 0.0;
+  for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
+    slowest = std::max(slowest, device_slowdown(problem, rank));
+  run.timeout_s += slowest * problem.profile.step().value();
+  return run;
+}
+
 Measurement run_on(const Testbed& testbed, const Problem& problem, const MeasureOptions& options) {
   expect_hosts(problem.plan, options);
   LaunchOptions launch_options;
-  launch_options.run = options.run;
+  launch_options.run = patient(options.run, problem);
   launch_options.real_time = true;
   launch_options.address = [&](int node) { return testbed.address(node); };
   launch_options.enter = [&](int node) { testbed.enter(node); };
@@ -112,6 +124,12 @@ void print_summary(const PredictRequest& request, const Problem& problem, const 
                    format_seconds(measured.step()), format_seconds(measured.quantile(0.1)),
                    format_seconds(measured.quantile(0.9)), measured.steps.size(), measured.checked)
             << std::flush;
+  constexpr double kBusy = 0.7;
+  const double share = measured.processors / std::max(1U, std::thread::hardware_concurrency());
+  if (share > kBusy)
+    std::cerr << fmt::format(
+        "note: the run kept {:.0f} % of this machine's processors busy: they may have set its pace, not the network\n",
+        100.0 * share);
 }
 
 /// What is misspelt is told before the first run. @throws InputError
@@ -138,10 +156,11 @@ public:
   void add(const PredictRequest& request, const Problem& problem, const Measurement& measured) {
     if (file_) file_->append(csv_row(measured_cells(request, problem, measured, options_.backend)));
     if (options_.csv != "-") print_summary(request, problem, measured);
+    const Prediction recorded = as_recorded(problem.plan, measured);
     if (!options_.timeline.empty())
-      write_file(options_.timeline, [&](std::ostream& out) {
-        write_timeline(out, problem.plan, problem.cluster, as_recorded(problem.plan, measured));
-      });
+      write_file(options_.timeline,
+                 [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, recorded); });
+    if (!options_.trace.empty()) write_trace(options_.trace, trace_of(problem.plan, recorded.spans, 0));
   }
 
 private:
@@ -189,7 +208,7 @@ void run_as_started(const MeasureOptions& options) {
   if (requests.size() != 1) throw InputError("--cluster: one model, strategy and number of workers at a time");
   Inputs inputs;
   const Problem problem = for_real_run(prepare(requests.front(), inputs));
-  AgentOptions agent = agent_options(*started, problem.plan, options.run);
+  AgentOptions agent = agent_options(*started, problem.plan, patient(options.run, problem));
   if (options.backend == kNccl) agent.devices = make_gpu;
   if (agent.self < problem.plan.rank_count()) agent.slowdown = device_slowdown(problem, agent.self);
   setenv("GRPC_VERBOSITY", "NONE", 1);
@@ -208,8 +227,10 @@ void run_measure(MeasureOptions options) {
                      "emulated hosts have no GPUs of their own");
   if (options.resume && (options.csv.empty() || options.csv == "-"))
     throw InputError("--resume needs the file to go on with: --csv FILE");
-  if (!options.timeline.empty() && requests_of(options).size() != 1)
-    throw InputError("--timeline is for one model, strategy and number of workers");
+  for (const auto& [flag, file] : {std::pair{"--timeline", options.timeline}, {"--trace", options.trace}})
+    if (!file.empty() && requests_of(options).size() != 1)
+      throw InputError(fmt::format("{} is for one model, strategy and number of workers", flag));
+  if (!options.trace.empty()) options.run.recorded = options.run.warm_up + options.run.iterations;
   if (options.cluster.empty()) {
     run_on_testbed(options);
   } else {
@@ -258,12 +279,16 @@ void setup_measure(CLI::App& app, Outcome&) {
       ->capture_default_str();
   command->add_option("--optimizer", options->optimizer, "What parameter servers apply: sgd, momentum or adam")
       ->capture_default_str();
-  command->add_option("--timeout", options->run.timeout_s, "Seconds without progress after which a run has failed")
+  command->add_option("--timeout", options->run.timeout_s, "Seconds without progress, beyond what a step computes, after which a run has failed")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   command->add_option("--csv", options->csv, "Write rows to this file, or to standard output with '-'")
       ->check(file_name());
   command->add_option("--timeline", options->timeline, "Write what happened when to this file, for ui.perfetto.dev")
+      ->check(file_name());
+  command
+      ->add_option("--trace", options->trace,
+                   "Write every step of the first worker, operation by operation, to this file, for import trace")
       ->check(file_name());
   command->add_flag("--resume", options->resume, "Keep the rows that the file has and add the others");
   command->callback([options] { run_measure(*options); });

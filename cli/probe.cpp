@@ -46,7 +46,7 @@ void run_probes(const ProbeFlags& flags) {
   options.enter = [&](int node) { testbed.enter(node); };
   ProgressBar progress(runs.size());
   progress.message(
-      fmt::format("{} probes of {}, about {:.0f} s", runs.size(), cluster.name, expected_time(runs).value()));
+      fmt::format("{} probes of {}, about {:.0f} s to measure", runs.size(), cluster.name, expected_time(runs).value()));
   if (!real_time_allowed())
     progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   for (const ProbeRun& run : runs) {

@@ -4,7 +4,8 @@
     python3 docs/plot_timelines.py predicted.json measured.json timelines.svg [node0 node1 ...]
 
 Of the prediction it is the last iteration, which is the steady one; `--set fidelity=fluid` shows every node, where folded shows one
-of all alike. Of the measurement it is the one before the last: in the last, `simsync measure` also checks every result. Times count
+of all alike. Of the measurement it is the one before the last that was timed. A collective is one bar on all its ranks, from the
+first that starts to the last that ends; those that follow each other directly look like one. Times count
 from the end of the step before. Needs python3-matplotlib. docs/timelines-ddp.svg comes from
 
     question="--model resnet50 --strategy ddp --workers 4 --set step_time=800ms --set variable_scale=0.3"

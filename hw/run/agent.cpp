@@ -58,6 +58,7 @@ private:
     Executor executor(roles_,
                       {.self = options_.self,
                        .iterations = iterations,
+                       .recorded = options_.run.recorded + 1,
                        .slowdown = options_.slowdown,
                        .timeout_s = timeout},
                       inbox_, links_, buffers_, own.collectives.get(), own.device.get());

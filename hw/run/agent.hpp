@@ -13,6 +13,7 @@ namespace simsync {
 struct RunOptions {
   int iterations = 10;  ///< measured steps
   int warm_up = 3;      ///< steps before them; one more behind them compares every value and is not timed
+  int recorded = 2;     ///< of the measured ones: the last so many, with all that they consist of
   Optimizer optimizer = Optimizer::Momentum;
   double timeout_s = 30.0;  ///< without progress, and while the processes look for each other
   [[nodiscard]] int iterations_in_all() const { return warm_up + iterations + 1; }

@@ -15,6 +15,14 @@ namespace {
                                 title_of(plan, plan.ops[static_cast<std::size_t>(op)]), rank, is, at, should));
 }
 
+/// All that are no samples hold the same. @throws WrongResult
+void expect_plain(const Plan& plan, OpId op, int rank, std::span<const float> values,
+                  const std::vector<std::size_t>& samples, float plain) {
+  for (std::size_t at = 0; at < values.size(); ++at)
+    if (values[at] != plain && !std::binary_search(samples.begin(), samples.end(), at))
+      wrong(plan, op, rank, at, values[at], plain);
+}
+
 }  // namespace
 
 Buffers::Buffers(const Roles& roles, AgentId self, Optimizer optimizer, int iterations)
@@ -92,8 +100,8 @@ void Buffers::add_pull(OpId id, AgentId self) {
       Pulled& pulled = pulls_[id];
       const std::size_t samples = sample_positions(floats).size();
       pulled.values.resize(floats);
-      if (life(op).applied) pulled.expected = std::make_unique<Parameters>(optimizer_, samples);
-      pulled.versions = {std::vector<float>(samples)};
+      if (life(op).applied) pulled.expected = std::make_unique<Parameters>(optimizer_, samples + 1);
+      pulled.versions = {std::vector<float>(samples + 1)};
     }
     if (roles_.source(i) != self) continue;
     if (!plan.in_lock_step()) snapshots_[i].resize(floats);
@@ -135,8 +143,9 @@ bool Buffers::take(const FrameHeader& header, Pieces pieces) {
   return at == header.total;
 }
 
-CollectiveBuffers Buffers::collective(OpId op, int iteration) {
+CollectiveBuffers Buffers::collective(OpId op, int iteration, bool clear) {
   Collective& buffers = collectives_.at(op);
+  if (clear) std::fill(buffers.out.begin(), buffers.out.end(), 0.0F);
   buffers.in->set(iteration);
   const auto in = buffers.in->values();
   CollectiveBuffers out{in, buffers.out, buffers.in->samples(), {}};
@@ -196,21 +205,19 @@ void Buffers::check_collective(OpId op, int iteration, bool all) const {
   const auto& samples = buffers.in->samples();
   const std::size_t floats = buffers.in->values().size();
   if (plan.ops[static_cast<std::size_t>(op)].primitive == CollectivePrimitive::AllGather) {
-    for (int rank = 0; rank < ranks; ++rank)
-      for (const std::size_t at : samples) {
-        const float is = buffers.out[static_cast<std::size_t>(rank) * floats + at];
-        if (is != gradient_at(rank, at, iteration)) wrong(plan, op, rank_, at, is, gradient_at(rank, at, iteration));
-      }
+    for (int rank = 0; rank < ranks; ++rank) {
+      const auto part = std::span(buffers.out).subspan(static_cast<std::size_t>(rank) * floats, floats);
+      for (const std::size_t at : samples)
+        if (part[at] != gradient_at(rank, at, iteration))
+          wrong(plan, op, rank_, at, part[at], gradient_at(rank, at, iteration));
+      if (all) expect_plain(plan, op, rank_, part, samples, static_cast<float>(rank + 1));
+    }
     return;
   }
   for (const std::size_t at : samples)
     if (buffers.out[at] != gradient_sum_at(ranks, at, iteration))
       wrong(plan, op, rank_, at, buffers.out[at], gradient_sum_at(ranks, at, iteration));
-  if (!all) return;
-  const auto plain = static_cast<float>(ranks * (ranks + 1) / 2);
-  for (std::size_t at = 0; at < floats; ++at)
-    if (buffers.out[at] != plain && !std::binary_search(samples.begin(), samples.end(), at))
-      wrong(plan, op, rank_, at, buffers.out[at], plain);
+  if (all) expect_plain(plan, op, rank_, buffers.out, samples, static_cast<float>(ranks * (ranks + 1) / 2));
 }
 
 /// Samples after so many updates, and after those before it that may be all that a reader sees.
@@ -220,6 +227,8 @@ void Buffers::extend_versions(const Op& op, Pulled& pulled, int updates) {
     std::vector<float> now;
     for (const std::size_t at : samples)
       now.push_back(gradient_sum_at(roles_.plan().rank_count(), at, pulled.updates));
+    const int ranks = roles_.plan().rank_count();
+    now.push_back(static_cast<float>(ranks * (ranks + 1) / 2));
     if (!life(op).pushed) std::transform(samples.begin(), samples.end(), now.begin(), kept_at);
     if (pulled.expected != nullptr) {
       pulled.expected->apply(now);
@@ -230,24 +239,37 @@ void Buffers::extend_versions(const Op& op, Pulled& pulled, int updates) {
   }
 }
 
-void Buffers::check_pull(const Instance& i, int iteration) {
+void Buffers::check_pull(const Instance& i, int iteration, bool all) {
   const Op& op = roles_.op(i);
   Pulled& pulled = pulls_.at(i.op);
   const auto samples = sample_positions(pulled.values.size());
-  std::vector<float> read;
-  for (const std::size_t at : samples) read.push_back(pulled.values[at]);
+  const auto value_at = [&](std::size_t k) { return pulled.values[samples[k]]; };
   if (life(op).each) {
-    for (std::size_t k = 0; k < samples.size(); ++k)
-      if (!(read[k] < pulled.versions.back()[k]))
-        wrong(roles_.plan(), i.op, rank_, samples[k], read[k], pulled.versions.back()[k]);
-    pulled.versions.back() = std::move(read);
+    std::vector<float>& before = pulled.versions.back();
+    for (std::size_t k = 0; k < samples.size(); ++k) {
+      if (!(value_at(k) < before[k])) wrong(roles_.plan(), i.op, rank_, samples[k], value_at(k), before[k]);
+      before[k] = value_at(k);
+    }
+  } else {
+    extend_versions(op, pulled, iteration + 1);
+    const auto agrees = [&](const std::vector<float>& version) {
+      for (std::size_t k = 0; k < samples.size(); ++k)
+        if (value_at(k) != version[k]) return false;
+      return true;
+    };
+    const auto version = std::find_if(pulled.versions.begin(), pulled.versions.end(), agrees);
+    const auto& newest = pulled.versions.back();
+    for (std::size_t k = 0; version == pulled.versions.end() && k < samples.size(); ++k)
+      if (value_at(k) != newest[k]) wrong(roles_.plan(), i.op, rank_, samples[k], value_at(k), newest[k]);
+    if (all && life(op).pushed) expect_plain(roles_.plan(), i.op, rank_, pulled.values, samples, version->back());
     return;
   }
-  extend_versions(op, pulled, iteration + 1);
-  if (std::find(pulled.versions.begin(), pulled.versions.end(), read) != pulled.versions.end()) return;
-  const auto& newest = pulled.versions.back();
-  for (std::size_t k = 0; k < samples.size(); ++k)
-    if (read[k] != newest[k]) wrong(roles_.plan(), i.op, rank_, samples[k], read[k], newest[k]);
+  if (!all) return;
+  // Nobody knows which gradients these have seen, but it was the same ones in the same order.
+  std::size_t other = 0;
+  while (other < pulled.values.size() && std::binary_search(samples.begin(), samples.end(), other)) ++other;
+  if (other < pulled.values.size())
+    expect_plain(roles_.plan(), i.op, rank_, pulled.values, samples, pulled.values[other]);
 }
 
 }  // namespace simsync

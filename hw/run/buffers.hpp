@@ -32,8 +32,8 @@ public:
   std::span<const std::byte> outgoing(const Instance& i, int iteration);
   /// Takes a piece of a transfer to this agent. @return whether it was the last one.
   bool take(const FrameHeader& header, Pieces pieces);
-  /// Input and output of a collective, input with the values of `iteration`.
-  CollectiveBuffers collective(OpId op, int iteration);
+  /// Input and output of a collective, input with the values of `iteration`; with `clear` nothing is left in the output.
+  CollectiveBuffers collective(OpId op, int iteration, bool clear);
 
   /// Server: adds what arrived for `i` (an aggregation) to its tensor's sum of that iteration.
   void add(const Instance& i, int iteration);
@@ -44,8 +44,9 @@ public:
   /// Worker: compares samples, or with `all` every value that is not a sample too. @throws WrongResult.
   void check_collective(OpId op, int iteration, bool all) const;
   /// The values must be those after some number of updates that the plan allows at this time; where each gradient is
-  /// applied on its own, smaller than before, because every gradient is positive and one's own has been applied.
-  void check_pull(const Instance& i, int iteration);
+  /// applied on its own, smaller than before, because every gradient is positive and one's own has been applied. With
+  /// `all` every value that is not a sample too: these have all seen the same gradients.
+  void check_pull(const Instance& i, int iteration, bool all);
 
 private:
   struct Collective {
@@ -66,8 +67,9 @@ private:
   };
   struct Pulled {  ///< on a worker
     std::vector<float> values;
-    std::unique_ptr<Parameters> expected;  ///< samples only; null where workers apply the optimizer
-    /// Samples after `updates` updates, and before as many of the last ones as may be missing.
+    /// Samples, and one value more for all others; null where workers apply the optimizer.
+    std::unique_ptr<Parameters> expected;
+    /// The same after `updates` updates, and before as many of the last ones as may be missing.
     std::deque<std::vector<float>> versions;
     int updates = 0;
   };

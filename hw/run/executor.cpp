@@ -52,7 +52,7 @@ Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& in
   for (std::size_t op = 0; op < roles.plan().ops.size(); ++op) {
     if (roles.plan().ops[op].kind != OpKind::Collective) continue;
     collectives_->prepare(roles.plan().ops[op], static_cast<std::uint32_t>(op),
-                          buffers.collective(static_cast<OpId>(op), 0));
+                          buffers.collective(static_cast<OpId>(op), 0, false));
   }
 }
 
@@ -128,7 +128,7 @@ void Executor::handle(const Event& event) {
       return ended(event.instance, event.iteration, event.at);
     case Event::Kind::Arrived:
       if (!roles_.is_server(options_.self)) {
-        buffers_.check_pull(event.instance, event.iteration);
+        buffers_.check_pull(event.instance, event.iteration, last(event.iteration));
         ++record_.checked;
       }
       return ended(event.instance, event.iteration, event.at);
@@ -141,9 +141,25 @@ void Executor::handle(const Event& event) {
       send_bytes(event.instance, event.iteration);
       return count_off(event.iteration);
     case Event::Kind::Lost:
-    case Event::Kind::Failed:
       throw RunError(event.text);
+    case Event::Kind::Failed:
+      throw RunError(cause_of(event));
+    case Event::Kind::Wrong:
+      throw WrongResult(event.text);
   }
+}
+
+/// What a library says of a peer that is gone does not name it; the connection to it, or agent 0, does in a moment.
+std::string Executor::cause_of(const Event& failure) {
+  if (failure.from >= 0) return failure.text;
+  constexpr double kPatience = 1.0;
+  for (const double until = now_s() + kPatience; now_s() < until;) {
+    const auto event = inbox_.pop_until(until);
+    if (!event) break;
+    const bool told = event->kind == Event::Kind::Failed && event->from >= 0;
+    if (event->kind == Event::Kind::Lost || told) return event->text;
+  }
+  return failure.text;
 }
 
 void Executor::release(const Instance& ended, int k, double at) {
@@ -234,6 +250,9 @@ void Executor::work(WorkerThreads& threads, const Instance& instance, int k, std
     Event event{.kind = Event::Kind::Ended, .instance = instance, .iteration = k};
     try {
       job();
+    } catch (const WrongResult& e) {
+      event.kind = Event::Kind::Wrong;
+      event.text = e.what();
     } catch (const std::exception& e) {
       event.kind = Event::Kind::Failed;
       event.text = fmt::format("{}: {}", title_of(roles_.plan(), op_of(instance)), e.what());
@@ -298,10 +317,9 @@ void Executor::start_collective(const Instance& instance, int k) {
   auto& own = concurrent_[queued ? -1 : instance.op];
   if (!queued && own == nullptr) own = std::make_unique<WorkerThreads>(1);
   work(queued ? *communication_ : *own, instance, k, [this, instance, k] {
-    const bool whole = k + 1 == options_.iterations;
-    collectives_->run(op_of(instance), static_cast<std::uint32_t>(instance.op), buffers_.collective(instance.op, k),
-                      whole);
-    buffers_.check_collective(instance.op, k, whole);
+    collectives_->run(op_of(instance), static_cast<std::uint32_t>(instance.op),
+                      buffers_.collective(instance.op, k, last(k)), last(k));
+    buffers_.check_collective(instance.op, k, last(k));
   });
 }
 

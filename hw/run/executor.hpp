@@ -19,6 +19,7 @@ namespace simsync {
 struct ExecutorOptions {
   AgentId self = 0;
   int iterations = 13;
+  int recorded = 3;         ///< the last so many iterations, op by op
   double slowdown = 1.0;    ///< of this rank's device: layer times are multiplied by it
   double timeout_s = 30.0;  ///< longest time in which nothing happens
 };
@@ -80,7 +81,10 @@ private:
   void ended(const Instance& instance, int iteration, double at);
   void count_off(int iteration);
   void note_start(const Instance& instance, int iteration, double at);
-  [[nodiscard]] bool noted(int iteration) const { return iteration + 3 >= options_.iterations; }
+  [[nodiscard]] bool noted(int iteration) const { return iteration + options_.recorded >= options_.iterations; }
+  /// The iteration that is not timed and compares everything.
+  [[nodiscard]] bool last(int iteration) const { return iteration + 1 == options_.iterations; }
+  std::string cause_of(const Event& failure);
   void run_iterations();
   [[nodiscard]] std::string waiting_for() const;
   void work(WorkerThreads& threads, const Instance& instance, int iteration, std::function<void()> job);

@@ -22,13 +22,14 @@ struct Event {
     Ask,       ///< a worker wants this transfer
     Lost,      ///< a connection broke
     Failed,    ///< something broke that makes the run worthless
+    Wrong,     ///< a result is not what it should be
   };
   Kind kind = Kind::Ended;
   Instance instance;
   int iteration = 0;
   AgentId from = -1;
   double at = 0.0;   ///< when it happened
-  std::string text;  ///< Lost, Failed: why
+  std::string text;  ///< Lost, Failed, Wrong: why
 };
 
 /// A queue with any number of writers and one reader.

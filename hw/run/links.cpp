@@ -67,6 +67,7 @@ protected:
     stop_writing();
     if (on_end_) on_end_(why);
     const std::lock_guard lock(mutex_);
+    why_ = why;
     done_ = true;
     changed_.notify_all();
   }
@@ -78,6 +79,7 @@ protected:
   OnEnd on_end_;
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::string why_;  ///< it ended
   bool done_ = false;
 
 private:
@@ -135,6 +137,11 @@ public:
            accepted_;
   }
   void OnDone(const grpc::Status& status) override { end(status.error_message()); }
+  /// Why it was not accepted.
+  std::string why() {
+    const std::lock_guard lock(mutex_);
+    return done_ ? why_ : "no answer in time";
+  }
   void OnReadDone(bool ok) override {
     read(ok);
     if (!ok) release();
@@ -177,6 +184,13 @@ private:
   }
 
   std::atomic<bool> finished_{false};
+};
+
+/// Answers a call that is not let in, and goes.
+class RefusedStream : public grpc::ServerGenericBidiReactor {
+public:
+  explicit RefusedStream(const std::string& why) { Finish({grpc::StatusCode::FAILED_PRECONDITION, why}); }
+  void OnDone() override { delete this; }
 };
 
 int number_in(const grpc::CallbackServerContext& context, const char* key) {
@@ -233,6 +247,7 @@ public:
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
     const AgentId peer = number_in(*context, kAgentKey);
     const int number = number_in(*context, kStreamKey);
+    if (const std::string why = reason_against(peer, number); !why.empty()) return new RefusedStream(why);
     auto stream =
         std::make_unique<AcceptedStream>([this, peer](const FrameHeader& h, Pieces p) { handlers_.frame(peer, h, p); },
                                          [this, peer](const std::string& why) { ended(peer, why); });
@@ -259,7 +274,8 @@ public:
         add(peer, number, std::move(stream));
       }
       if (!raw->wait_until_accepted(timeout))
-        throw CapabilityError(fmt::format("agent {} is not let in by agent {} at {}", self_, peer, address));
+        throw CapabilityError(
+            fmt::format("agent {} is not let in by agent {} at {}: {}", self_, peer, address, raw->why()));
     }
     const std::lock_guard lock(mutex_);
     stubs_.push_back(std::move(stub));
@@ -301,9 +317,19 @@ public:
   [[nodiscard]] int port() const { return port_; }
 
 private:
+  /// Empty: let it in.
+  std::string reason_against(AgentId peer, int number) {
+    constexpr int kMostStreams = 4096;
+    if (peer < 0 || number < 0 || number > kMostStreams) return "not a process of a run";
+    const std::lock_guard lock(mutex_);
+    const auto known = peers_.find(peer);
+    const auto at = static_cast<std::size_t>(number);
+    if (known == peers_.end() || known->second.size() <= at || known->second[at] == nullptr) return {};
+    return fmt::format("there is an agent {} already: two processes were started with the same rank", peer);
+  }
   void add(AgentId peer, int number, std::unique_ptr<Stream> stream) {
     auto& streams = peers_[peer];
-    const auto at = static_cast<std::size_t>(std::max(0, number));
+    const auto at = static_cast<std::size_t>(number);
     if (streams.size() <= at) streams.resize(at + 1);
     streams[at] = std::move(stream);
   }

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "hw/run/launch.hpp"
 #include "tests/support/catch.hpp"
+#include "hw/run/links.hpp"
 #include "tests/testbed/small_run.hpp"
 
 using namespace simsync;
@@ -153,4 +154,37 @@ TEST_CASE("an agent that never comes is named") {
     run_agent(test::small_plan("ps", 3), options);
   });
   CHECK_THAT(run.error(), Equals("waited 0.5 s for all agents to register (no word from agent 1, 2, 3)"));
+}
+
+TEST_CASE("of two processes of one rank the second is not let in") {
+  InProcess run([] {
+    const Links::Handlers deaf{.frame = [](AgentId, const FrameHeader&, Pieces) {},
+                               .lost = [](AgentId, const std::string&) {}};
+    Links agent0(0, "127.0.0.1:0", deaf);
+    Links first(1, "127.0.0.1:0", deaf);
+    Links second(1, "127.0.0.1:0", deaf);
+    const std::string address = "127.0.0.1:" + std::to_string(agent0.port());
+    first.connect(0, address, 2, 5.0);
+    second.connect(0, address, 2, 5.0);
+  });
+  CHECK_THAT(run.error(), Contains("agent 1 is not let in by agent 0") && Contains("with the same rank"));
+}
+
+TEST_CASE("a started worker that dies in a collective is named by the others") {
+  // Three ranks as torchrun starts them; agent 2 ends itself while the others reduce.
+  const auto agent = [](int self) {
+    AgentOptions options;
+    options.self = self;
+    options.address = "127.0.0." + std::to_string(self + 1);
+    options.agent0_address = "127.0.0.1:29709";
+    options.run = {.iterations = 2000, .warm_up = 1, .timeout_s = 10.0};
+    run_agent(test::small_plan("ddp", 3), options);
+  };
+  InProcess first([&] { agent(0); });
+  InProcess second([&] { agent(1); });
+  InProcess third([&] { agent(2); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  kill(third.launcher(), SIGKILL);
+  CHECK_THAT(first.error(), Contains("worker 2"));
+  CHECK_THAT(second.error(), Contains("worker 2"));
 }

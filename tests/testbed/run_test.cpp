@@ -5,6 +5,7 @@
 #include "tests/testbed/small_run.hpp"
 
 using namespace simsync;
+using Catch::Matchers::Contains;
 
 TEST_CASE("every builder runs for real and its results are right") {
   int port = 29'610;
@@ -50,6 +51,8 @@ TEST_CASE("a result that is wrong ends the run and names rank, value and positio
   for (Op& op : plan.ops)
     if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Aggregate) op.reason.phase = Phase::Serve;
   CHECK_THROWS_AS(launch(plan, test::loopback(29'661)), WrongResult);
+  CHECK_THROWS_WITH(launch(plan, test::loopback(29'664)),
+                    Contains("rank") && Contains("holds") && Contains("at position 0 and should hold"));
 }
 
 TEST_CASE("workers that share a node with others do not talk to servers yet") {

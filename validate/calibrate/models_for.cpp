@@ -76,7 +76,7 @@ std::string server_group(const Cluster& cluster, const NodeGroup& devices) {
   const NodeGroup& first = host == cluster.groups.end() ? devices : *host;
   const bool alike = std::all_of(cluster.groups.begin(), cluster.groups.end(),
                                  [&](const NodeGroup& group) { return group.cpu == first.cpu; });
-  return alike && cluster.groups.size() > 1 ? "*" : first.name;
+  return alike ? "*" : first.name;
 }
 
 /// Everything but collectives.

@@ -20,6 +20,7 @@ using detail::KinetoOp;
 using detail::KinetoRange;
 
 constexpr double kMicrosecond = 1e-6;
+constexpr std::int64_t kElementBytes = 4;
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr const char* kBackward = "backward ";
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -79,12 +80,15 @@ private:
   [[nodiscard]] std::vector<KinetoRange> steps();
   void link();
   [[nodiscard]] std::size_t forward_of(const KinetoOp& owner) const;
-  [[nodiscard]] std::vector<Gradient> gradients(const KinetoRange& step) const;
+  [[nodiscard]] std::vector<Gradient> gradients(const KinetoRange& step);
   void name(std::vector<Gradient>& gradients);
   [[nodiscard]] bool is_left_out(const KinetoRange& host, double duration);
   [[nodiscard]] std::vector<Work> work(const KinetoRange& step);
   void add_kernel(std::vector<Work>& out, const KinetoKernel& kernel, const KinetoRange& host);
   [[nodiscard]] const KinetoOp* outermost_at(const KinetoRange& host) const;
+  [[nodiscard]] TraceOp message(TraceOpKind kind, const Gradient& gradient, Seconds at) const;
+  [[nodiscard]] TraceStep step_of(const KinetoRange& range, const std::vector<Gradient>& gradients,
+                                  const std::vector<Work>& work) const;
   void add_step(int number, const KinetoRange& range);
   void add_notes(std::size_t steps);
 
@@ -94,6 +98,7 @@ private:
   std::unordered_map<std::int64_t, std::vector<std::size_t>> forwards_;  ///< operators by the node that they make
   std::unordered_map<int, std::vector<std::size_t>> outermost_;          ///< operators by thread, by begin
   LeftOut left_out_;
+  std::size_t undefined_ = 0;
   ImportedTrace out_;
 };
 
@@ -104,7 +109,7 @@ void KinetoImporter::check() const {
   for (const KinetoOp& op : events_.ops) {
     if (op.name != kAccumulate) continue;
     backward = true;
-    if (!op.has_shape)
+    if (!op.has_shape && !op.undefined)
       lacks("has no shapes: nothing tells how large its gradients are",
             "record with torch.profiler.profile(record_shapes=True)");
   }
@@ -124,6 +129,7 @@ std::vector<KinetoRange> KinetoImporter::steps() {
   out_.notes.emplace_back("no steps are marked (ProfilerStep#n): the whole trace counts as one");
   KinetoRange whole = events_.ops.front();
   for (const KinetoOp& op : events_.ops) whole.end = std::max(whole.end, op.end);
+  for (const KinetoKernel& kernel : events_.kernels) whole.end = std::max(whole.end, kernel.end);
   whole.end += 1.0;
   return {whole};
 }
@@ -156,11 +162,15 @@ std::size_t KinetoImporter::forward_of(const KinetoOp& owner) const {
   return forward;
 }
 
-std::vector<Gradient> KinetoImporter::gradients(const KinetoRange& step) const {
+std::vector<Gradient> KinetoImporter::gradients(const KinetoRange& step) {
   std::vector<Gradient> found;
   for (std::size_t i = 0; i < events_.ops.size(); ++i) {
     const KinetoOp& op = events_.ops[i];
     if (op.name != kAccumulate || op.begin < step.begin || op.begin >= step.end) continue;
+    if (op.undefined) {
+      ++undefined_;
+      continue;
+    }
     const std::size_t forward = owners_[i] == kNone ? kNone : forward_of(events_.ops[owners_[i]]);
     if (forward == kNone || events_.ops[forward].begin < step.begin)
       lacks(fmt::format("does not tell the forward operator of a gradient of shape [{}] in {}",
@@ -180,7 +190,7 @@ void KinetoImporter::name(std::vector<Gradient>& gradients) {
     std::string op = events_.ops[forward].name;
     if (op.starts_with("aten::")) op = op.substr(6);
     const std::string folder = fmt::format("{}.{}", op, counts[op]++);
-    // The weight has the most axes; of a layer with a single vector or with more than two variables all are numbered.
+    // Of two variables the weight has the most axes.
     std::stable_sort(members.begin(), members.end(), [&](const Gradient* a, const Gradient* b) {
       return events_.ops[a->op].shape.size() > events_.ops[b->op].shape.size();
     });
@@ -249,22 +259,23 @@ std::vector<Work> KinetoImporter::work(const KinetoRange& step) {
   return out;
 }
 
-void KinetoImporter::add_step(int number, const KinetoRange& range) {
-  auto gradients = this->gradients(range);
-  if (gradients.empty()) {
-    out_.notes.push_back(fmt::format("{} left out: it accumulates no gradient", range.name));
-    return;
-  }
-  name(gradients);
-  const auto work = this->work(range);
-  if (work.empty()) lacks(fmt::format("has no compute in {}", range.name), {});
+/// A message of a variable: an instant, since the trace has none.
+TraceOp KinetoImporter::message(TraceOpKind kind, const Gradient& gradient, Seconds at) const {
+  Bytes bytes{kElementBytes};
+  for (const std::int64_t axis : events_.ops[gradient.op].shape) bytes.count *= axis;
+  return {fmt::format("{} {}", name_of(kind), gradient.variable), kind, gradient.variable, bytes, at, at, {}};
+}
+
+/// Compute reads what the host has received when it began it; a send waits for the compute that the host began before.
+TraceStep KinetoImporter::step_of(const KinetoRange& range, const std::vector<Gradient>& gradients,
+                                  const std::vector<Work>& work) const {
   const auto seconds = [&](double time) { return Seconds{(time - range.begin) * kMicrosecond}; };
   const auto position = [&](double time) {  // of the first work that the host began at `time` or later
     const auto at = std::lower_bound(work.begin(), work.end(), time,
                                      [](const Work& a, double value) { return a.launched < value; });
     return static_cast<std::size_t>(at - work.begin());
   };
-  TraceStep step{.number = number, .ops = {}};
+  TraceStep step;
   for (std::size_t i = 0; i < work.size(); ++i) {
     const KinetoRange& done = work[i].range;
     std::string title = fmt::format("{}{} {}", work[i].backward ? kBackward : "forward ", i, done.name);
@@ -272,21 +283,29 @@ void KinetoImporter::add_step(int number, const KinetoRange& range) {
     step.ops.push_back({std::move(title), TraceOpKind::Compute, {}, {}, seconds(done.begin), seconds(done.end), {}});
   }
   for (const Gradient& gradient : gradients) {
-    const KinetoOp& op = events_.ops[gradient.op];
-    Bytes bytes{4};
-    for (const std::int64_t axis : op.shape) bytes.count *= axis;
-    const Seconds begin = seconds(events_.ops[gradient.forward].begin);
-    const Seconds end = seconds(op.end);
-    TraceOp receive{"receive " + gradient.variable, TraceOpKind::Receive, gradient.variable, bytes, begin, begin, {}};
-    TraceOp send{"send " + gradient.variable, TraceOpKind::Send, gradient.variable, bytes, end, end, {}};
-    const std::size_t use = std::min(position(events_.ops[gradient.forward].begin), work.size() - 1);
-    step.ops[use].after.push_back(receive.name);
-    const std::size_t ready = std::max<std::size_t>(position(op.end), 1) - 1;
-    send.after.push_back(step.ops[ready].name);
+    const double begin = events_.ops[gradient.forward].begin;
+    const double end = events_.ops[gradient.op].end;
+    TraceOp receive = message(TraceOpKind::Receive, gradient, seconds(begin));
+    TraceOp send = message(TraceOpKind::Send, gradient, seconds(end));
+    step.ops[std::min(position(begin), work.size() - 1)].after.push_back(receive.name);
+    send.after.push_back(step.ops[std::max<std::size_t>(position(end), 1) - 1].name);
     step.ops.push_back(std::move(receive));
     step.ops.push_back(std::move(send));
   }
-  out_.trace.steps.push_back(std::move(step));
+  return step;
+}
+
+void KinetoImporter::add_step(int number, const KinetoRange& range) {
+  auto gradients = this->gradients(range);
+  if (gradients.empty()) {
+    out_.notes.push_back(fmt::format("left out: {}, which accumulates no gradient", range.name));
+    return;
+  }
+  name(gradients);
+  const auto work = this->work(range);
+  if (work.empty()) lacks(fmt::format("has no compute in {}", range.name), {});
+  out_.trace.steps.push_back(step_of(range, gradients, work));
+  out_.trace.steps.back().number = number;
   out_.wall.push_back(Seconds{(range.end - range.begin) * kMicrosecond});
 }
 
@@ -300,6 +319,8 @@ void KinetoImporter::add_notes(std::size_t steps) {
   note(left_out_.loader, "data loaders");
   note(left_out_.collectives, "collectives (kernels of NCCL)");
   note(left_out_.copies, "copies between host and device");
+  if (undefined_ > 0)
+    out_.notes.push_back(fmt::format("left out: {} variables whose functions gave no gradient", undefined_ / steps));
 }
 
 ImportedTrace KinetoImporter::import() {

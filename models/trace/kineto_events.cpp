@@ -41,6 +41,19 @@ std::vector<std::int64_t> shape_of(const json& dims, const std::string& type) {
   return shape;
 }
 
+/// What the inputs of the operator say about the gradient, which is the first of them.
+void read_gradient(KinetoOp& op, const json& arguments) {
+  const auto dims = arguments.find("Input Dims");
+  const auto types = arguments.find("Input type");
+  if (dims == arguments.end() || !dims->is_array() || dims->empty() || !dims->front().is_array()) return;
+  if (types == arguments.end() || !types->is_array() || types->empty()) return;
+  const auto type = types->front().get<std::string>();
+  op.undefined = type.empty();
+  if (op.undefined) return;
+  op.shape = shape_of(dims->front(), type);
+  op.has_shape = true;
+}
+
 class EventReader {
 public:
   void take(const json& event);
@@ -71,13 +84,7 @@ void EventReader::add_op(const json& event, const json& arguments) {
   KinetoOp op;
   static_cast<KinetoRange&>(op) = range(event);
   op.sequence = static_cast<std::int64_t>(number_of(arguments, "Sequence number", -1.0));
-  const auto dims = arguments.find("Input Dims");
-  const auto types = arguments.find("Input type");
-  if (op.name == kAccumulate && dims != arguments.end() && types != arguments.end() && dims->is_array() &&
-      !dims->empty() && dims->front().is_array() && types->is_array() && !types->empty()) {
-    op.shape = shape_of(dims->front(), types->front().get<std::string>());
-    op.has_shape = true;
-  }
+  if (op.name == kAccumulate) read_gradient(op, arguments);
   events_.ops.push_back(std::move(op));
 }
 

@@ -22,6 +22,7 @@ struct KinetoOp : KinetoRange {
   /// Of an operator that accumulates a gradient: elements of four bytes; see `has_shape`.
   std::vector<std::int64_t> shape;
   bool has_shape = false;
+  bool undefined = false;  ///< it accumulates nothing: its function gave no gradient
 };
 
 /// What ran on the device.

@@ -89,8 +89,12 @@ void LayerFinder::choose_variables() {
   leave_out(first.received, first.sent, "because received and never sent");
   leave_out(first.sent, first.received, "because sent and never received");
   for (std::size_t step = 1; step < views_.size(); ++step) expect_alike(step);
-  for (const auto& [name, bytes] : first.received) {
-    if (first.sent.contains(name)) variables_.push_back(name);
+  // Of variables that are alike the one whose gradient leaves last was registered first.
+  const auto& ops = trace_.steps.front().ops;
+  std::set<std::string> seen;
+  for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
+    if (op->kind == TraceOpKind::Send && first.received.contains(op->variable) && seen.insert(op->variable).second)
+      variables_.push_back(op->variable);
   }
   if (variables_.empty())
     throw InputError("no variable of the trace is both received and sent",

@@ -12,6 +12,7 @@
 #include "base/parse_units.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "models/layer_times.hpp"
 #include "models/trace/importers.hpp"
 #include "models/trace/update_line.hpp"
 
@@ -44,19 +45,20 @@ ImportedTrace read_kineto(const std::vector<std::string>& files) {
   return import_kineto(files.front());
 }
 
-/// "12.3ms (10 % 12ms, 90 % 13ms)" over the steps, the nearest of them for each share.
+/// The median over the steps, and between which times most of them lie: the nearest to 10 and to 90 %.
 std::string spread(std::vector<Seconds> times) {
   std::sort(times.begin(), times.end());
   const auto at = [&](double share) {
     const double last = static_cast<double>(times.size() - 1);
     return format_seconds(times[static_cast<std::size_t>(share * last + 0.5)]);
   };
-  return times.size() == 1 ? at(0.5) : fmt::format("{} (10 % {}, 90 % {})", at(0.5), at(0.1), at(0.9));
+  const std::string middle = format_seconds(median(times));
+  return times.size() == 1 ? middle : fmt::format("{} (10 % {}, 90 % {})", middle, at(0.1), at(0.9));
 }
 
 std::string updates_text(const UpdateLine& line) {
   std::vector<std::string> found;
-  if (line.per_tensor) found.push_back(fmt::format("group.*.cpu.per_tensor={}", format_seconds(*line.per_tensor)));
+  if (line.per_tensor) found.push_back(fmt::format("group.*.cpu.per_tensor={:.3g}us", 1e6 * line.per_tensor->value()));
   if (line.rate) found.push_back(fmt::format("group.*.cpu.update_rate={:.3g}GB/s", 1e-9 * line.rate->value()));
   const std::string fitted =
       found.empty() ? "tell neither a cost per tensor nor a rate" : fmt::format("fit {}", fmt::join(found, " and "));

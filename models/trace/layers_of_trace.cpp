@@ -38,6 +38,7 @@ private:
   [[nodiscard]] TracedVariable traced(const std::string& variable) const;
   [[nodiscard]] std::vector<LayerTime> times_of(std::size_t step);
   void add_layers();
+  void name_layers();
   void leave_out(const std::map<std::string, std::int64_t>& bytes, const std::map<std::string, std::int64_t>& others,
                  const char* what);
 
@@ -144,19 +145,33 @@ void LayerFinder::add_layers() {
     if (!same) groups_.emplace_back();
     groups_.back().push_back(std::move(places));
   }
-  detail::LayerNames names;
-  out_.layers.push_back({.name = names.unique("outside"), .kind = LayerKind::Elementwise, .variables = {}});
+  out_.layers.push_back({.name = "outside", .kind = LayerKind::Elementwise, .variables = {}});
   for (const auto& group : groups_) {
     TracedLayer layer;
-    std::vector<std::string> members;
-    for (const Places& places : group) {
-      members.push_back(places.variable);
-      layer.variables.push_back(traced(places.variable));
-    }
-    layer.name = names.of(members);
-    const auto hint = hints_.variables.find(members.front());
+    for (const Places& places : group) layer.variables.push_back(traced(places.variable));
+    const auto hint = hints_.variables.find(group.front().variable);
     if (hint != hints_.variables.end()) layer.kind = hint->second.kind;
     out_.layers.push_back(std::move(layer));
+  }
+  name_layers();
+}
+
+/// Where the variables of one folder are layers apart, the largest of them is called like the folder.
+void LayerFinder::name_layers() {
+  detail::LayerNames names;
+  (void)names.unique(out_.layers.front().name);
+  const auto bytes_of = [&](std::size_t group) {
+    std::int64_t bytes = 0;
+    for (const Places& places : groups_[group]) bytes += views_.front().received.at(places.variable);
+    return bytes;
+  };
+  std::vector<std::size_t> order(groups_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bytes_of(a) > bytes_of(b); });
+  for (const std::size_t group : order) {
+    std::vector<std::string> members;
+    for (const Places& places : groups_[group]) members.push_back(places.variable);
+    out_.layers[group + 1].name = names.of(members);
   }
 }
 

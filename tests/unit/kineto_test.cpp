@@ -99,9 +99,9 @@ TEST_CASE("kernels are the compute of the operators that launched them", "[trace
     CHECK_THAT(times[1].forward.value(), WithinRel(50e-6, 1e-9));
     CHECK_THAT(times[1].backward.value(), WithinRel(70e-6, 1e-9));
   }
-  CHECK(imported.notes == std::vector<std::string>{"left out: optimizers, 20us in a step",
-                                                   "left out: collectives (kernels of NCCL), 200us in a step",
-                                                   "left out: copies between host and device, 10us in a step"});
+  CHECK(imported.notes == std::vector<std::string>{"left out: optimizers, 20.00 us in a step",
+                                                   "left out: collectives (kernels of NCCL), 200.00 us in a step",
+                                                   "left out: copies between host and device, 10.00 us in a step"});
 }
 
 TEST_CASE("a gradient of two bytes an element keeps its bytes", "[trace]") {

@@ -1,5 +1,7 @@
 #include "models/trace/trace.hpp"
 
+#include <fmt/format.h>
+
 #include <numeric>
 #include <random>
 
@@ -22,7 +24,7 @@ std::string complaint(const std::string& rows) {
   try {
     (void)parse_trace(kHeader + rows, "t.csv");
   } catch (const InputError& error) {
-    return error.diagnostics().front().text();
+    return error.diagnostics().front().text() + "\n";
   }
   return "none";
 }
@@ -171,7 +173,7 @@ TEST_CASE("a gradient that is ready before one of a later layer counts as ready 
   CHECK(traced.steps[0][1].backward.value() == 0.0);
   CHECK_THAT(traced.steps[0][2].backward.value(), WithinRel(6.0, 1e-12));
   CHECK(traced.notes.back() ==
-        "1 gradients are ready before those of later layers, by up to 4s, and count as ready with them");
+        "1 gradients are ready before those of later layers, by up to 4.000 s, and count as ready with them");
 }
 
 TEST_CASE("messages that follow one another on the wire carry no data between variables", "[trace]") {
@@ -198,13 +200,13 @@ TEST_CASE("the times of every step add up to its compute, whatever the operation
     TraceStep step;
     for (std::size_t i = 0; i < kOps; ++i) {
       const double start = static_cast<double>(below(100));
-      step.ops.push_back(compute_op("op" + std::to_string(i), start, start + static_cast<double>(below(12))));
+      step.ops.push_back(compute_op(fmt::format("op{}", i), start, start + static_cast<double>(below(12))));
     }
     for (std::size_t v = 0; v < 6; ++v) {
-      const std::string name = "v" + std::to_string(v) + "/w";
+      const std::string name = fmt::format("v{}/w", v);
       step.ops[below(kOps)].after.push_back("receive " + name);
       step.ops.push_back(receive_op(name, 4, 0, 1));
-      step.ops.push_back(send_op(name, 4, 100, "op" + std::to_string(below(kOps))));
+      step.ops.push_back(send_op(name, 4, 100, fmt::format("op{}", below(kOps))));
     }
     const TracedModel traced = layers_of({{step}});
     CHECK_THAT(sum(traced.steps[0]), WithinAbs(compute_of(step).value(), 1e-9));
@@ -260,7 +262,7 @@ TEST_CASE("updates on a server give a line where they tell one", "[trace]") {
     TraceStep step;
     for (const auto& [bytes, time] : updates)
       step.ops.push_back(
-          {"u" + std::to_string(step.ops.size()), TraceOpKind::Update, "v", {bytes}, Seconds{}, Seconds{time}, {}});
+          {fmt::format("u{}", step.ops.size()), TraceOpKind::Update, "v", {bytes}, Seconds{}, Seconds{time}, {}});
     return fit_updates({{step}});
   };
   const auto line = with({{2000, 11e-6}, {20000, 20e-6}, {200000, 110e-6}});

@@ -53,8 +53,8 @@ std::vector<Record> records() {
       {kWorker, dfc + "/_5", dfc + "/_5 = _Send(edge_9_" + dfc + " @" + kServer, 800, 801},
       {kServer, "RecvTensor", arrives(dfc, kWorker, kServer), 801, 900, 800},
       {kServer, "GradientDescent/update_fc/weights/ApplyGradientDescent", applied("fc/weights", dfc + "/_6"), 900, 930},
-      {kServer, "GradientDescent/update_conv/weights/ApplyGradientDescent", applied("conv/weights", dconv + "/_8"), 1300,
-       1320},
+      {kServer, "GradientDescent/update_conv/weights/ApplyGradientDescent", applied("conv/weights", dconv + "/_8"),
+       1300, 1320},
       {kServer, "GradientDescent", "GradientDescent = AssignAdd(global_step, GradientDescent/value)", 1320, 1321, 8},
   };
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <istream>
@@ -19,6 +20,8 @@ namespace simsync::detail {
 namespace {
 
 using nlohmann::json;
+
+constexpr double kLargestWhole = 9007199254740992.0;
 
 /// Reads a file through zlib, which passes on what is not compressed.
 class GzipBuffer : public std::streambuf {
@@ -52,7 +55,7 @@ json parse(const std::string& path, const json::parser_callback_t& filter) {
   stream.exceptions(std::ios::badbit);  // what the buffer throws passes
   try {
     return json::parse(stream, filter);
-  } catch (const json::exception& error) {
+  } catch (const json::parse_error& error) {
     throw InputError(fmt::format("{} is not JSON: {}", path, error.what()));
   }
 }
@@ -84,6 +87,11 @@ double number_of(const json& object, const char* key, double fallback) {
   if (found->is_number()) return found->get<double>();
   if (found->is_string()) return parse_number(found->get_ref<const std::string&>()).value_or(fallback);
   return fallback;
+}
+
+std::int64_t whole_of(const json& object, const char* key, std::int64_t fallback) {
+  const double value = number_of(object, key, static_cast<double>(fallback));
+  return std::abs(value) <= kLargestWhole ? static_cast<std::int64_t>(value) : fallback;
 }
 
 std::string text_of(const json& object, const char* key) {

@@ -1,5 +1,6 @@
 // JSON files of profilers, which may be large and compressed with gzip.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
@@ -19,6 +20,8 @@ nlohmann::json load_json(const std::string& path, const std::set<std::string>& l
 /// A number that may be written as text, as the JSON form of Protocol Buffers writes 64-bit integers; `fallback` for
 /// everything else.
 double number_of(const nlohmann::json& object, const char* key, double fallback);
+/// The same as a whole number; `fallback` for one beyond 2^53 too.
+std::int64_t whole_of(const nlohmann::json& object, const char* key, std::int64_t fallback);
 /// A text, or an empty one.
 std::string text_of(const nlohmann::json& object, const char* key);
 

@@ -18,6 +18,7 @@ using nlohmann::json;
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr const char* kEvaluate = "autograd::engine::evaluate_function";
 constexpr std::int64_t kElementBytes = 4;
+constexpr std::int64_t kMostElements = 1'000'000'000'000;
 
 /// Bytes of an element of a tensor, as the profiler names its type.
 std::int64_t element_bytes(const std::string& type) {
@@ -34,6 +35,8 @@ std::vector<std::int64_t> shape_of(const json& dims, const std::string& type) {
   std::int64_t elements = 1;
   for (const json& axis : dims) {
     shape.push_back(std::max<std::int64_t>(axis.get<std::int64_t>(), 1));
+    if (shape.back() > kMostElements / elements)
+      throw InputError(fmt::format("a gradient has more than {} elements", kMostElements));
     elements *= shape.back();
   }
   const std::int64_t bytes = element_bytes(type);
@@ -83,7 +86,7 @@ KinetoRange EventReader::range(const json& event) {
 void EventReader::add_op(const json& event, const json& arguments) {
   KinetoOp op;
   static_cast<KinetoRange&>(op) = range(event);
-  op.sequence = static_cast<std::int64_t>(number_of(arguments, "Sequence number", -1.0));
+  op.sequence = whole_of(arguments, "Sequence number", -1);
   if (op.name == kAccumulate) read_gradient(op, arguments);
   events_.ops.push_back(std::move(op));
 }
@@ -110,11 +113,11 @@ void EventReader::take(const json& event) {
   } else if (category == "user_annotation") {
     add_annotation(event);
   } else if (category == "cuda_runtime" || category == "cuda_driver") {
-    events_.launches.emplace(static_cast<std::int64_t>(number_of(arguments, "correlation", -1.0)), range(event));
+    events_.launches.emplace(whole_of(arguments, "correlation", -1), range(event));
   } else if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset") {
     KinetoKernel kernel;
     static_cast<KinetoRange&>(kernel) = range(event);
-    kernel.correlation = static_cast<std::int64_t>(number_of(arguments, "correlation", -1.0));
+    kernel.correlation = whole_of(arguments, "correlation", -1);
     kernel.host_copy = kernel.name.find("HtoD") != std::string::npos || kernel.name.find("DtoH") != std::string::npos;
     events_.kernels.push_back(std::move(kernel));
   }

@@ -68,7 +68,7 @@ std::int64_t output_bytes(const json& outputs) {
   const json& description = member(outputs.front(), "tensor_description", "tensorDescription");
   const json& allocation = member(description, "allocation_description", "allocationDescription");
   if (!allocation.is_object()) return -1;
-  return static_cast<std::int64_t>(number(allocation, "requested_bytes", "requestedBytes", -1.0));
+  return whole_of(allocation, allocation.contains("requested_bytes") ? "requested_bytes" : "requestedBytes", -1);
 }
 
 TfNode node_of(const json& stats, const std::string& device) {
@@ -124,13 +124,13 @@ TfNode node_of_event(const json& event, const json& arguments, const std::string
 
 /// Processes of a timeline are devices, "/job:ps/... Compute"; tensors are objects beside them.
 std::vector<TfNode> nodes_of_timeline(const json& events) {
-  std::map<int, std::string> devices;
+  std::map<std::int64_t, std::string> devices;
   std::map<std::string, std::int64_t> bytes;
   std::vector<TfNode> nodes;
   for (const json& event : events) {
     if (text_of(event, "ph") != "M" || text_of(event, "name") != "process_name") continue;
     const std::string name = text_of(member(event, "args", "args"), "name");
-    devices[static_cast<int>(number_of(event, "pid", -1.0))] = name.substr(0, name.find(' '));
+    devices[whole_of(event, "pid", -1)] = name.substr(0, name.find(' '));
   }
   for (const json& event : events) {
     const std::string phase = text_of(event, "ph");
@@ -139,7 +139,7 @@ std::vector<TfNode> nodes_of_timeline(const json& events) {
       const std::string description = text_of(member(arguments, "snapshot", "snapshot"), "tensor_description");
       if (const auto count = described_bytes(description); count >= 0) bytes[text_of(event, "name")] = count;
     } else if (phase == "X" && arguments.is_object()) {
-      nodes.push_back(node_of_event(event, arguments, devices[static_cast<int>(number_of(event, "pid", -1.0))]));
+      nodes.push_back(node_of_event(event, arguments, devices[whole_of(event, "pid", -1)]));
     }
   }
   for (TfNode& node : nodes) {

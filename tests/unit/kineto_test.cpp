@@ -153,4 +153,10 @@ TEST_CASE("a trace that lacks what layers are made of is refused by name", "[tra
   CHECK(refusal_of(broken, [](const std::string& path) {
           return import_kineto(path);
         }).starts_with("FILE is not JSON: "));
+  const auto gradient = [](const std::string& dims) {
+    return refusal_of(ScratchFile(Events{}.op("aten::conv2d", 1, 0, 10, 1).accumulate(1, 30, dims).file()),
+                      [](const std::string& path) { return import_kineto(path); });
+  };
+  CHECK(gradient("[3000000,3000000]") == "a gradient has more than 1000000000000 elements");
+  CHECK(gradient("[\"x\"]").starts_with("FILE is not a trace of PyTorch's profiler: "));
 }

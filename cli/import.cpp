@@ -3,6 +3,7 @@
 
 #include "base/file.hpp"
 #include "cli/commands.hpp"
+#include "cli/import_trace.hpp"
 #include "cli/settings.hpp"
 #include "platforms/reader.hpp"
 
@@ -41,6 +42,7 @@ void setup_import(CLI::App& app, Outcome&) {
   autodist->add_option("--out", flags->out, "Write the cluster to this file (default: standard output)")
       ->check(file_name());
   autodist->callback([flags] { import_autodist(*flags); });
+  setup_import_traces(*command);
 }
 
 }  // namespace simsync

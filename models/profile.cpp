@@ -38,12 +38,28 @@ Model measured_model(const Manifest& manifest, const Model& model) {
   return detail::load_variant(resolve_name(manifest.model, detail::kZooRoom, ".yaml", "model"), overrides);
 }
 
+/// Times of a model whose work is not known, such as that of a trace, hold as they were measured or not at all.
+void expect_scalable(const Manifest& manifest, const Model& model, const ProfileRequest& request) {
+  if (model.forward_flops().value() > 0.0) return;
+  const auto refuse = [&](const std::string& measured, const std::string& wanted) {
+    throw InputError(fmt::format(
+        "profile '{}' was measured {}; model '{}' does not tell the work of its layers to scale it to {} by",
+        manifest.name, measured, model.name(), wanted));
+  };
+  if (manifest.batch != request.batch)
+    refuse(fmt::format("with a batch of {}", manifest.batch), fmt::format("a batch of {}", request.batch));
+  if (manifest.device != request.device || manifest.precision != request.precision)
+    refuse(fmt::format("on {} at {}", manifest.device, manifest.precision),
+           fmt::format("{} at {}", request.device, request.precision));
+}
+
 Profile profile_from(const Manifest& manifest, const Model& model, const ProfileRequest& request, Profile target) {
   const Model source = measured_model(manifest, model);
   if (!same_structure(source, model)) {
     throw InputError(fmt::format("profile '{}' was measured on model '{}', whose layers are not those of '{}'",
                                  manifest.name, manifest.model, model.name()));
   }
+  expect_scalable(manifest, model, request);
   const Profile there = estimate_profile(source, request.roofline, manifest.batch);
   auto steps = detail::load_times(manifest, source, there.layers);
   bool scaled = false;

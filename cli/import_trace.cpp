@@ -1,0 +1,152 @@
+// Traces of one worker: a model given in numbers, and a profile whose steps are kept apart.
+#include "cli/import_trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <numeric>
+
+#include "base/parse_units.hpp"
+#include "cli/settings.hpp"
+#include "cli/unknown.hpp"
+#include "models/layer_times.hpp"
+#include "models/trace/importers.hpp"
+#include "models/trace/update_line.hpp"
+
+namespace simsync {
+namespace {
+
+struct TraceFlags {
+  std::vector<std::string> files;
+  std::string out;
+  std::string device;
+  std::string precision = "fp32";
+  std::int64_t batch = 1;
+};
+
+/// A kind of file: how it is called, what it is and who reads it.
+struct TraceFormat {
+  const char* command;
+  const char* about;
+  const char* files;
+  const char* framework;
+  bool several;
+  ImportedTrace (*read)(const std::vector<std::string>& files);
+};
+
+ImportedTrace read_own(const std::vector<std::string>& files) {
+  return {.trace = load_trace(files.front()), .hints = {}, .notes = {}, .wall = {}, .device = {}};
+}
+
+ImportedTrace read_kineto(const std::vector<std::string>& files) {
+  return import_kineto(files.front());
+}
+
+/// The median over the steps, and between which times most of them lie: the nearest to 10 and to 90 %.
+std::string spread(std::vector<Seconds> times) {
+  std::sort(times.begin(), times.end());
+  const auto at = [&](double share) {
+    const double last = static_cast<double>(times.size() - 1);
+    return format_seconds(times[static_cast<std::size_t>(share * last + 0.5)]);
+  };
+  const std::string middle = format_seconds(median(times));
+  return times.size() == 1 ? middle : fmt::format("{} (10 % {}, 90 % {})", middle, at(0.1), at(0.9));
+}
+
+std::string updates_text(const UpdateLine& line) {
+  std::vector<std::string> found;
+  if (line.per_tensor) found.push_back(fmt::format("group.*.cpu.per_tensor={:.3g}us", 1e6 * line.per_tensor->value()));
+  if (line.rate) found.push_back(fmt::format("group.*.cpu.update_rate={:.3g}GB/s", 1e-9 * line.rate->value()));
+  const std::string fitted =
+      found.empty() ? "tell neither a cost per tensor nor a rate" : fmt::format("fit {}", fmt::join(found, " and "));
+  return fmt::format("  updates      {} of {} sizes {} (rms {})\n", line.operations, line.sizes, fitted,
+                     format_seconds(line.residual));
+}
+
+void print_found(const ImportedTrace& imported, const TracedModel& traced) {
+  std::size_t variables = 0;
+  double bytes = 0.0;
+  for (const TracedLayer& layer : traced.layers) {
+    for (const TracedVariable& variable : layer.variables) {
+      ++variables;
+      bytes += 4.0 * static_cast<double>(std::accumulate(variable.shape.begin(), variable.shape.end(), std::int64_t{1},
+                                                         std::multiplies<>()));
+    }
+  }
+  std::vector<Seconds> compute;
+  for (const TraceStep& step : imported.trace.steps) compute.push_back(compute_of(step));
+  std::cout << fmt::format("{} steps, {} layers, {} variables of {}\n", traced.steps.size(), traced.layers.size(),
+                           variables, format_bytes(bytes));
+  std::cout << fmt::format("  compute      {}\n", spread(compute));
+  if (!imported.wall.empty()) std::cout << fmt::format("  whole step   {}\n", spread(imported.wall));
+  if (!imported.device.empty()) std::cout << fmt::format("  recorded on  {}\n", imported.device);
+  if (const auto line = fit_updates(imported.trace)) std::cout << updates_text(*line);
+}
+
+void run_import(const TraceFormat& format, const TraceFlags& flags) {
+  const ImportedTrace imported = format.read(flags.files);
+  TracedModel traced = layers_of(imported.trace, imported.hints);
+  traced.notes.insert(traced.notes.begin(), imported.notes.begin(), imported.notes.end());
+  const std::filesystem::path first = std::filesystem::path(flags.files.front()).filename();
+  const TracedFiles written = save_traced_model(
+      flags.out, traced,
+      {.name = std::filesystem::path(flags.out).stem().string(),
+       .device = flags.device,
+       .precision = flags.precision,
+       .batch = flags.batch,
+       .framework = format.framework,
+       .source = fmt::format("simsync import {} of {}{}", format.command, first.string(),
+                             flags.files.size() > 1 ? fmt::format(" and {} more", flags.files.size() - 1) : "")});
+  print_found(imported, traced);
+  std::cout << fmt::format("  written      {} and {}\n", written.model, written.profile);
+  for (const std::string& note : traced.notes) std::cerr << "note: " << note << '\n';
+}
+
+void add_format(CLI::App& import, const TraceFormat& format) {
+  auto flags = std::make_shared<TraceFlags>();
+  auto* command = import.add_subcommand(format.command, format.about);
+  auto* files = command->add_option("FILE", flags->files, format.files)->required()->check(file_name());
+  if (!format.several) files->expected(1);
+  command
+      ->add_option("--out", flags->out,
+                   "Model to write, NAME.yaml; its layer times go beside it, to NAME.profile.csv, for --set profile=")
+      ->required()
+      ->check(file_name());
+  command->add_option("--device", flags->device, "What clusters call the device that computed ('simsync list devices')")
+      ->required();
+  command->add_option("--batch", flags->batch, "Samples of one step")
+      ->capture_default_str()
+      ->check(whole_number(1, 100'000'000));
+  command->add_option("--precision", flags->precision, "fp32, tf32, amp, fp16 or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"fp32", "tf32", "amp", "fp16", "bf16"}));
+  command->callback([format, flags] { run_import(format, *flags); });
+}
+
+}  // namespace
+
+void setup_import_traces(CLI::App& import) {
+  add_format(import, {.command = "trace",
+                      .about = "A trace of one worker in simsync's own form: a model and a profile",
+                      .files = "The trace (CSV)",
+                      .framework = "trace",
+                      .several = false,
+                      .read = read_own});
+  add_format(import, {.command = "tf-timeline",
+                      .about = "RunMetadata or timelines of TensorFlow, one file a step: a model and a profile",
+                      .files = "The steps (JSON), one worker with its parameter servers",
+                      .framework = "TensorFlow",
+                      .several = true,
+                      .read = import_tensorflow});
+  add_format(import, {.command = "kineto",
+                      .about = "A trace of PyTorch's profiler: a model and a profile",
+                      .files = "The trace (.json or .json.gz), recorded with record_shapes=True",
+                      .framework = "PyTorch",
+                      .several = false,
+                      .read = read_kineto});
+}
+
+}  // namespace simsync

@@ -1,0 +1,162 @@
+// Traces of PyTorch's profiler, made by hand in its form.
+#include <fmt/format.h>
+
+#include "models/trace/importers.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/scratch_file.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+/// Events in Chrome's format; times in microseconds.
+class Events {
+public:
+  Events& add(const std::string& category, const std::string& name, int thread, double begin, double end,
+              const std::string& arguments = {}) {
+    const char* comma = text_.empty() ? "" : ",\n";
+    text_ += fmt::format(R"({}{{"ph":"X","cat":"{}","name":"{}","pid":1,"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+                         comma, category, name, thread, begin, end - begin, arguments);
+    return *this;
+  }
+  Events& op(const std::string& name, int thread, double begin, double end, int sequence = -1) {
+    return add("cpu_op", name, thread, begin, end,
+               sequence < 0 ? std::string{} : fmt::format(R"("Sequence number":{})", sequence));
+  }
+  Events& accumulate(int thread, double begin, const std::string& shape) {
+    op("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", thread, begin, begin + 2);
+    const std::string arguments =
+        shape.empty() ? std::string{} : fmt::format(R"("Input Dims":[{}],"Input type":["float"])", shape);
+    return add("cpu_op", "torch::autograd::AccumulateGrad", thread, begin + 1, begin + 2, arguments);
+  }
+  Events& kernel(const std::string& name, int thread, double launched, double begin, double end) {
+    const std::string correlation = fmt::format(R"("correlation":{})", ++correlation_);
+    add("cuda_runtime", "cudaLaunchKernel", thread, launched, launched + 0.1, correlation);
+    return add(name.starts_with("Memcpy") ? "gpu_memcpy" : "kernel", name, 7, begin, end, correlation);
+  }
+  [[nodiscard]] std::string file() const {
+    return R"({"schemaVersion":1,"deviceProperties":[{"name":"NVIDIA A100"}],"traceEvents":[)" + text_ + "]}";
+  }
+
+private:
+  std::string text_;
+  int correlation_ = 0;
+};
+
+/// A step at `t`: a convolution and a linear layer on a GPU with the backward pass on thread 2; see the first test.
+void add_step(Events& events, int number, double t, const std::string& first_shape = "[16,3,3,3]") {
+  const int node = 10 * number;
+  events.add("user_annotation", fmt::format("ProfilerStep#{}", number), 1, t, t + 900);
+  events.kernel("Memcpy HtoD (Pinned -> Device)", 1, t + 5, t + 20, t + 30);
+  events.op("aten::conv2d", 1, t + 10, t + 20, node).op("aten::convolution", 1, t + 11, t + 19, node);
+  events.kernel("conv", 1, t + 12, t + 40, t + 140);
+  events.op("aten::linear", 1, t + 30, t + 40).op("aten::t", 1, t + 31, t + 32, node + 1);
+  events.op("aten::addmm", 1, t + 33, t + 39, node + 2).kernel("gemm", 1, t + 34, t + 140, t + 190);
+  const std::string evaluate = "autograd::engine::evaluate_function: ";
+  events.op(evaluate + "AddmmBackward0", 2, t + 50, t + 60, node + 2);
+  events.kernel("gemm", 2, t + 52, t + 200, t + 260).kernel("sum", 2, t + 54, t + 260, t + 270);
+  events.accumulate(2, t + 61, "[10]").op(evaluate + "TBackward0", 2, t + 64, t + 65, node + 1);
+  events.accumulate(2, t + 66, "[10,16]").op(evaluate + "ConvolutionBackward0", 2, t + 70, t + 80, node);
+  events.kernel("dconv", 2, t + 72, t + 270, t + 470).accumulate(2, t + 81, first_shape);
+  events.kernel("ncclKernel_AllReduce_RING_LL_Sum_float", 2, t + 82.5, t + 300, t + 500);
+  events.add("user_annotation", "Optimizer.step#SGD.step", 1, t + 100, t + 150);
+  events.op("aten::add_", 1, t + 110, t + 120).kernel("add", 1, t + 112, t + 500, t + 520);
+}
+
+std::string refused(const Events& events) {
+  return refusal_of(ScratchFile(events.file()), [](const std::string& path) { return import_kineto(path); });
+}
+
+}  // namespace
+
+TEST_CASE("kernels are the compute of the operators that launched them", "[trace]") {
+  Events events;
+  add_step(events, 1, 1000);
+  add_step(events, 2, 2000);
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  REQUIRE(imported.trace.steps.size() == 2);
+  CHECK(imported.device == "NVIDIA A100");
+  CHECK_THAT(imported.wall[1].value(), WithinRel(900e-6, 1e-9));
+  // conv 100, gemm 50 | gemm 60 and sum 10, dconv 200; neither NCCL, nor the copy, nor the optimizer.
+  CHECK_THAT(compute_of(imported.trace.steps[1]).value(), WithinRel(420e-6, 1e-9));
+  const TracedModel traced = layers_of(imported.trace, imported.hints);
+  REQUIRE(traced.layers.size() == 2);
+  CHECK(traced.layers[0].name == "conv2d.0");
+  CHECK(traced.layers[0].kind == LayerKind::Conv);
+  REQUIRE(traced.layers[0].variables.size() == 1);
+  CHECK(traced.layers[0].variables[0].shape == std::vector<std::int64_t>{16, 3, 3, 3});
+  CHECK(traced.layers[1].name == "linear.0");
+  CHECK(traced.layers[1].kind == LayerKind::Dense);
+  REQUIRE(traced.layers[1].variables.size() == 2);
+  for (const TracedVariable& variable : traced.layers[1].variables)
+    CHECK(variable.shape ==
+          (variable.name == "linear.0/weight" ? std::vector<std::int64_t>{10, 16} : std::vector<std::int64_t>{10}));
+  for (const auto& times : traced.steps) {
+    CHECK_THAT(times[0].forward.value(), WithinRel(100e-6, 1e-9));
+    CHECK_THAT(times[0].backward.value(), WithinRel(200e-6, 1e-9));
+    CHECK_THAT(times[1].forward.value(), WithinRel(50e-6, 1e-9));
+    CHECK_THAT(times[1].backward.value(), WithinRel(70e-6, 1e-9));
+  }
+  CHECK(imported.notes == std::vector<std::string>{"left out: optimizers, 20.00 us in a step",
+                                                   "left out: collectives (kernels of NCCL), 200.00 us in a step",
+                                                   "left out: copies between host and device, 10.00 us in a step"});
+}
+
+TEST_CASE("a gradient of two bytes an element keeps its bytes", "[trace]") {
+  Events events;
+  add_step(events, 1, 1000);
+  std::string text = events.file();
+  // The convolution's gradient: 16 x 3 x 3 x 3 elements of two bytes are 216 of four.
+  const std::string dims = R"("Input Dims":[[16,3,3,3]],"Input type":[")";
+  const auto at = text.find(dims);
+  REQUIRE(at != std::string::npos);
+  text.replace(at + dims.size(), 5, "c10::Half");
+  const ScratchFile file(text);
+  const ImportedTrace imported = import_kineto(file.path());
+  CHECK(imported.hints.variables.at("conv2d.0/weight").shape == std::vector<std::int64_t>{216});
+}
+
+TEST_CASE("a trace that lacks what layers are made of is refused by name", "[trace]") {
+  Events no_shapes;
+  add_step(no_shapes, 1, 1000, "");
+  CHECK(refused(no_shapes) ==
+        "FILE has no shapes: nothing tells how large its gradients are | "
+        "record with torch.profiler.profile(record_shapes=True)");
+  CHECK(refused(Events{}) ==
+        "FILE has no operators (events of category cpu_op) | record with activities=[ProfilerActivity.CPU, ...]");
+  Events forward;
+  forward.op("aten::conv2d", 1, 0, 10, 1);
+  CHECK(refused(forward) ==
+        "FILE has no backward pass: no gradient is accumulated (torch::autograd::AccumulateGrad) | "
+        "record whole training steps");
+  Events unmarked;
+  unmarked.op("aten::conv2d", 1, 0, 10, 1);
+  unmarked.op("autograd::engine::evaluate_function: ConvolutionBackward0", 1, 20, 30, 1).accumulate(1, 30, "[4]");
+  const ScratchFile one(unmarked.file());
+  CHECK(import_kineto(one.path()).notes ==
+        std::vector<std::string>{"no steps are marked (ProfilerStep#n): the whole trace counts as one"});
+  unmarked.add("user_annotation", "Optimizer.step#SGD.step", 1, 40, 50);
+  unmarked.add("user_annotation", "Optimizer.step#SGD.step", 1, 90, 95);
+  CHECK(refused(unmarked) ==
+        "FILE marks no steps (ProfilerStep#n), and its optimizers step 2 times | "
+        "call step() of the profiler after every step");
+  Events torn;
+  torn.add("user_annotation", "ProfilerStep#1", 1, 0, 100);
+  torn.op("autograd::engine::evaluate_function: ConvolutionBackward0", 1, 20, 30, 1).accumulate(1, 30, "[4]");
+  CHECK(
+      refused(torn) ==
+      "FILE does not tell the forward operator of a gradient of shape [4] in ProfilerStep#1 | record whole steps: the "
+      "'Sequence number' of a backward function is that of its forward operator");
+  const ScratchFile broken("{\"traceEvents\": [");
+  CHECK(refusal_of(broken, [](const std::string& path) {
+          return import_kineto(path);
+        }).starts_with("FILE is not JSON: "));
+  const auto gradient = [](const std::string& dims) {
+    return refusal_of(ScratchFile(Events{}.op("aten::conv2d", 1, 0, 10, 1).accumulate(1, 30, dims).file()),
+                      [](const std::string& path) { return import_kineto(path); });
+  };
+  CHECK(gradient("[3000000,3000000]") == "a gradient has more than 1000000000000 elements");
+  CHECK(gradient("[\"x\"]").starts_with("FILE is not a trace of PyTorch's profiler: "));
+}

@@ -63,6 +63,9 @@ struct SettingRule {
 struct StepTimeRule {
   RowFilter rows;
   std::vector<std::string> key;  ///< columns
+  /// False: the measured step is the workers' compute and nothing else. True: it is the row's whole step, and its
+  /// compute is what makes the prediction of that row agree with it.
+  bool whole_step = false;
 };
 
 struct FitParameter {
@@ -78,6 +81,10 @@ struct FitParameter {
 struct FitGroup {
   std::vector<FitParameter> parameters;
   RowFilter rows;
+  /// Column: the parameters are found once for each of its values, from the rows that have another one, and set for the
+  /// cases that have it. Empty: found once, from all rows.
+  std::string leave_out;
+  bool closed_form = false;  ///< found from ClosedNetwork's throughput instead of replays
   Origin origin;
   std::string key_path;
 };

@@ -1,5 +1,6 @@
 // Queues, devices and transfers of a replay.
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "sim/engine/replay.hpp"
@@ -99,8 +100,9 @@ void Replay::start_compute(const Instance& instance) {
   arm_compute(device, instance);
 }
 
-/// A rank at its own pace draws one of the profiled steps for each of its own. Ranks do not begin all at once: the
-/// compute of the first step is longer by a random part of what all ranks take one after another.
+/// A rank at its own pace draws one of the profiled steps, and how far it is from the mean, for each of its own. Ranks
+/// do not begin all at once: the compute of the first step is longer by a random part of what all ranks take one after
+/// another.
 Seconds Replay::compute_time(const Instance& instance) const {
   const Op& op = op_of(instance);
   if (plan_.in_lock_step()) return op.duration;
@@ -108,9 +110,11 @@ Seconds Replay::compute_time(const Instance& instance) const {
   constexpr std::uint64_t kMostRanks = 1'000'003;
   Random random(kSeed + static_cast<std::uint64_t>(instance.cell) +
                 kMostRanks * static_cast<std::uint64_t>(instance.iteration));
-  const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
-  if (instance.iteration > 0) return drawn;
-  return (1.0 + random.unit() * static_cast<double>(devices_.size() - 1)) * drawn;
+  Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
+  if (instance.iteration == 0) drawn = (1.0 + random.unit() * static_cast<double>(devices_.size() - 1)) * drawn;
+  // Uniform between 1 - sqrt(3) v and 1 + sqrt(3) v: mean 1, standard deviation v.
+  const double reach = std::sqrt(3.0) * options_.step_variation;
+  return reach > 0.0 ? (1.0 + reach * (2.0 * random.unit() - 1.0)) * drawn : drawn;
 }
 
 void Replay::arm_compute(Device& device, const Instance& instance) {

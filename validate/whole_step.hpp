@@ -1,0 +1,29 @@
+// The compute of a worker, from a measured step that holds what servers and network had of it. Private to this folder.
+#pragma once
+#include <string>
+#include <unordered_map>
+
+#include "validate/predictor.hpp"
+
+namespace simsync::detail {
+
+/// Keeps what it has found: the cases of a study share few such steps.
+class WholeSteps {
+public:
+  explicit WholeSteps(Predictor& predictor) : predictor_(predictor) {}
+  /// `step_time` with which the predicted step of `request` is `measured`, within 0.1 %. Cost: some 3 to 12
+  /// predictions.
+  /// @throws PlanError when what is not compute takes longer already.
+  Seconds compute(const PredictRequest& request, Seconds measured);
+
+private:
+  Seconds search(PredictRequest request, Seconds measured);
+
+  Predictor& predictor_;
+  std::unordered_map<std::string, Seconds> known_;
+};
+
+/// The same for the delay of a closed network: with it, `workers` together make a step each per `measured`.
+Seconds delay_for(ClosedNetwork network, int workers, Seconds measured);
+
+}  // namespace simsync::detail

@@ -21,6 +21,9 @@ constexpr double kLeastErrorPct = 0.1;
 /// So close to an end of its range (as a share of it) a parameter stands at the bound.
 constexpr double kBoundShare = 1e-3;
 
+/// A row whose whole step says what compute is must be predicted as near as this, in percent.
+constexpr double kFarFromItself = 1.0;
+
 /// A fitted value and the cases that it is set for.
 struct SetValue {
   const FitParameter* parameter;
@@ -284,6 +287,11 @@ void Evaluation::judge() {
   auto& findings = result_.findings;
   for (const auto& c : result_.cases) {
     if (!c.failure.empty()) findings.push_back(c.failure);
+    if (c.failure.empty() && c.the_case.whole_step_row == c.the_case.row &&
+        std::abs(error_pct(c.sample())) > kFarFromItself)
+      findings.push_back(
+          fmt::format("case '{}' is {:+.1f} % off itself: servers and network alone take longer than its step",
+                      c.the_case.id, error_pct(c.sample())));
     if (c.the_case.entry.empty() || !c.failure.empty()) continue;
     const double error = error_pct(c.sample());
     if (std::abs(error) <= c.the_case.beyond_pct)

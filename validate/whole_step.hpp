@@ -11,9 +11,8 @@ namespace simsync::detail {
 class WholeSteps {
 public:
   explicit WholeSteps(Predictor& predictor) : predictor_(predictor) {}
-  /// `step_time` with which the predicted step of `request` is `measured`, within 0.1 %. Cost: some 3 to 12
-  /// predictions.
-  /// @throws PlanError when what is not compute takes longer already.
+  /// `step_time` with which the predicted step of `request` is `measured`, within 0.1 %; next to none where what is not
+  /// compute takes longer already. Cost: some 3 to 12 predictions.
   Seconds compute(const PredictRequest& request, Seconds measured);
 
 private:

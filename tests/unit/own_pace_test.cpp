@@ -133,3 +133,19 @@ TEST_CASE("a worker at its own pace draws from the profiled steps", "[async]") {
   const Prediction again = run(lab, cluster, read_at_start(lab.model, 4, {4, -1}, false));
   CHECK(again.step == drawn.step);
 }
+
+TEST_CASE("steps that vary keep their mean, and differ from worker to worker", "[async]") {
+  const Cluster cluster = lab_cluster(2, 1, {.nic = kNothing}, 1);
+  const auto varied = [&](double variation) {
+    return run(one_layer(), cluster, read_at_start(one_layer().model, 2, {2, -1}, false),
+               {.steps_per_worker = 1000, .step_variation = variation});
+  };
+  const Prediction steady = varied(0.0);
+  CHECK_THAT(steady.step.value(), WithinRel(4e-3, 1e-3));
+  CHECK_THAT(steady.rank_steps[0].value(), WithinRel(steady.rank_steps[1].value(), 1e-6));
+  // 800 steps of each count: the mean of all is known to 0.3 / sqrt(1600) = 0.75 %.
+  const Prediction moving = varied(0.3);
+  CHECK_THAT(moving.step.value(), WithinRel(4e-3, 0.03));
+  CHECK_FALSE(moving.rank_steps[0] == moving.rank_steps[1]);
+  CHECK(varied(0.3).step == moving.step);
+}

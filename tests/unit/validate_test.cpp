@@ -461,3 +461,92 @@ TEST_CASE("scales walk from bound to bound and write their unit", "[validate]") 
   CHECK(Scale{Dimension::Size, true}.text(65536.4) == "65536B");
   CHECK(Scale{}.text(0.5) == "0.5");
 }
+
+TEST_CASE("compute follows from a whole step where a study says so", "[validate]") {
+  // The rows on two workers hold 0.5 + 0.2 s and 0.05 + 0.1 s besides compute: 1.0 and 0.1 s are left.
+  const StudyFolder folder(kTable);
+  FakePredictor predictor;
+  const auto result =
+      evaluate(folder.parse(kHead + "settings: [{set: {link.ethernet.per_flow_cap: 2GB/s, collective.launch: 1ms}}]\n"
+                                    "calibrate: {step_time: {where: {gpus: 2}, key: [model], of: step}}\n"),
+               predictor);
+  CHECK(result.passed());
+  CHECK(result.summary.calibration == 2);
+  CHECK(result.summary.cases == 6);
+  CHECK(result.summary.mape_pct < 0.2);
+  CHECK_THAT(result.cases[0].predicted.value(), WithinRel(1.0, 2e-3));
+  // One worker shares nothing, so its step is its compute; each was found once, in a few questions, and then kept.
+  CHECK(predictor.calls < 8 + 2 * 5);
+}
+
+TEST_CASE("what no compute explains is told", "[validate]") {
+  const StudyFolder folder(kTable);
+  FakePredictor predictor;
+  const auto result =
+      evaluate(folder.parse(kHead + "settings: [{set: {link.ethernet.per_flow_cap: 200MB/s}}]\n"
+                                    "calibrate: {step_time: {where: {gpus: 2}, key: [model], of: step}}\n"),
+               predictor);
+  // 1e9 bytes at 200 MB/s take 5 s where 1.7 s were measured; 1e8 bytes 0.5 s where 0.25 s were.
+  REQUIRE_FALSE(result.findings.empty());
+  CHECK_THAT(result.findings.front(),
+             ContainsSubstring("case 'b2' is +194.") && ContainsSubstring("alone take longer than its step"));
+}
+
+TEST_CASE("a fit that leaves out in turn never sees what it is set for", "[validate]") {
+  // The last row of `big` is wrong on purpose: the rate that `small` gets follows from it, that of `big` does not.
+  std::string table = kTable;
+  table.replace(table.find("b8,big,8,2.075"), 14, "b8,big,8,2.950");
+  const StudyFolder folder(table);
+  FakePredictor predictor;
+  const std::string study = kHead +
+                            "settings: [{set: {collective.launch: 1ms}}]\n"
+                            "calibrate:\n"
+                            "  step_time: {where: {gpus: 1}, key: [model]}\n"
+                            "  fit:\n"
+                            "    - parameters: [{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}]\n"
+                            "      rows: {where: {gpus: [1, 8]}}\n"
+                            "      leave_out: model\n";
+  const auto result = evaluate(folder.parse(study), predictor);
+  REQUIRE(result.parameters.size() == 2);
+  CHECK(result.parameters[0].left_out == "model=big");
+  CHECK(result.parameters[0].rows == 2);
+  // From small: 0.0875 s for 2 * 7/8 * 1e8 bytes: 2 GB/s.
+  CHECK_THAT(parse_bandwidth(result.parameters[0].value)->value(), WithinRel(2e9, 1e-2));
+  // From big: 2.95 - 1 - 0.2 = 1.75 s for 1.75e9 bytes: 1 GB/s.
+  CHECK_THAT(parse_bandwidth(result.parameters[1].value)->value(), WithinRel(1e9, 1e-2));
+  CHECK_THAT(result.cases[2].predicted.value(), WithinRel(1.95, 5e-3));              // b4
+  CHECK_THAT(result.cases[6].predicted.value(), WithinRel(0.1 + 0.15 + 0.1, 5e-3));  // s4 at 1 GB/s
+  CHECK(result.cases[3].the_case.role == CaseRole::Scored);
+}
+
+TEST_CASE("a fit in closed form asks for no replay", "[validate]") {
+  // A server that is busy 10 ms a step of each worker, and a delay of 90 ms: three workers and one station by hand:
+  //   R(1) = 10, X(1) = 1/100, Q = 0.1; R(2) = 11, X(2) = 2/101, Q = 0.21782; R(3) = 12.178, X(3) = 3/102.178.
+  class Queue : public Predictor {
+  public:
+    Seconds step_time(const PredictRequest& request) override {
+      ++replays;
+      return Seconds{request.workers / throughput(network(request), request.workers).back()};
+    }
+    ClosedNetwork network(const PredictRequest& request) override {
+      const double demand = parse_seconds(FakePredictor::setting(request, "collective.launch", "0s"))->value();
+      const double delay = parse_seconds(FakePredictor::setting(request, "step_time", "50ms"))->value();
+      return {Seconds{delay}, {{"server", Seconds{demand}}}};
+    }
+    int replays = 0;
+  };
+  const StudyFolder folder("id,model,gpus,seconds\nq2,a,2,0.101\nq3,a,3,0.102178\n");
+  Queue predictor;
+  const auto result =
+      evaluate(folder.parse(kHead + "calibrate:\n"
+                                    "  step_time: {where: {gpus: 2}, key: [model], of: step}\n"
+                                    "  fit:\n"
+                                    "    - parameters: [{key: collective.launch, low: 1ms, high: 50ms}]\n"
+                                    "      rows: {where: {id: q3}}\n"
+                                    "      by: closed-form\n"),
+               predictor);
+  CHECK_THAT(parse_seconds(result.parameters.at(0).value)->value(), WithinRel(10e-3, 0.02));
+  CHECK(predictor.replays <= 10);  // the two cases, and the search for the compute of one of them
+  FakePredictor without;
+  CHECK_THROWS_WITH(without.network({}), ContainsSubstring("no closed form"));
+}

@@ -156,7 +156,8 @@ void add_settings(const Study& study, std::size_t row, Settings& out) {
 bool calibrates(const Study& study, std::size_t row) {
   if (study.step_time && study.step_time->rows.takes(study.table, row)) return true;
   for (const auto& group : study.fits) {
-    if (group.leave_out.empty() && group.rows.takes(study.table, row)) return true;
+    if (!group.rows.takes(study.table, row)) continue;
+    if (group.leave_out.empty() || !group.is_set_for(study.table, row)) return true;
   }
   return false;
 }

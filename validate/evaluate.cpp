@@ -28,10 +28,12 @@ constexpr double kFarFromItself = 1.0;
 struct SetValue {
   const FitParameter* parameter;
   std::string text;
-  std::string column;  ///< set only for cases with `value` there; empty: for all that `parameter` names
+  bool everywhere = false;  ///< while it is fitted to cases that others are left out of
+  std::string column;       ///< set only for cases with `value` there; empty: for all that `parameter` names
   std::string value;
 
   [[nodiscard]] bool is_for(const Study& study, const Case& c) const {
+    if (everywhere) return true;
     return parameter->rows.takes(study.table, c.row) && (column.empty() || study.table.cell(c.row, column) == value);
   }
 };
@@ -67,7 +69,7 @@ private:
   [[nodiscard]] PredictRequest request(const Case& c, const std::vector<SetValue>& values) const;
   [[nodiscard]] const Case& case_of_row(std::size_t row) const;
   [[nodiscard]] Seconds predicted(const Case& c, const std::vector<SetValue>& values);
-  [[nodiscard]] Seconds in_closed_form(const Case& c, const std::vector<SetValue>& values);
+  [[nodiscard]] Seconds saturated(const Case& c, const std::vector<SetValue>& values);
   void fit(const FitGroup& group);
   std::vector<SetValue> fitted_to(const FitGroup& group, const std::string& left_out);
   std::vector<const Case*> rows_of(const FitGroup& group, const std::string& left_out) const;
@@ -118,20 +120,13 @@ Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values
   });
 }
 
-Seconds Evaluation::in_closed_form(const Case& c, const std::vector<SetValue>& values) {
-  const auto network_of = [&](const Case& which) {
-    return about(study_, which, [&] { return predictor_.network(request(which, values)); });
-  };
-  ClosedNetwork network = network_of(c);
-  if (c.whole_step_row) {
-    const Case& whole = case_of_row(*c.whole_step_row);
-    const ClosedNetwork same = network_of(whole);
-    network.delay +=
-        about(study_, whole, [&] { return detail::delay_for(same, whole.request.workers, whole.measured); }) -
-        same.delay;
-    network.delay = std::max(Seconds{0.0}, network.delay);
-  }
-  return Seconds{c.request.workers / throughput(network, c.request.workers).back()};
+Seconds Evaluation::saturated(const Case& c, const std::vector<SetValue>& values) {
+  return about(study_, c, [&] {
+    const ClosedNetwork network = predictor_.network(request(c, values));
+    const Station* most = network.bottleneck();
+    if (most == nullptr) throw PlanError("nothing is shared, so nothing saturates");
+    return c.request.workers * most->demand;
+  });
 }
 
 std::vector<const Case*> Evaluation::rows_of(const FitGroup& group, const std::string& left_out) const {
@@ -159,8 +154,9 @@ void Evaluation::fit(const FitGroup& group) {
   for (const Case& c : cases_) {
     if (group.leave_out.empty()) break;
     const std::string& value = study_.table.cell(c.row, group.leave_out);
-    if (!done.insert(value).second) continue;
+    if (!group.is_set_for(study_.table, c.row) || !done.insert(value).second) continue;
     for (auto& set : fitted_to(group, value)) {
+      set.everywhere = false;
       set.column = group.leave_out;
       set.value = value;
       found.push_back(std::move(set));
@@ -190,7 +186,7 @@ void Evaluation::expect_identified(const FitGroup& group, const FitResult& resul
 std::vector<SetValue> Evaluation::fitted_to(const FitGroup& group, const std::string& left_out) {
   const auto rows = rows_of(group, left_out);
   std::vector<SetValue> values = fitted_;
-  for (const auto& parameter : group.parameters) values.push_back({&parameter, {}, {}, {}});
+  for (const auto& parameter : group.parameters) values.push_back({&parameter, {}, !group.leave_out.empty(), {}, {}});
   const auto apply = [&](const std::vector<double>& shares) {
     for (std::size_t p = 0; p < shares.size(); ++p) {
       const FitParameter& parameter = group.parameters[p];
@@ -203,7 +199,7 @@ std::vector<SetValue> Evaluation::fitted_to(const FitGroup& group, const std::st
     apply(shares);
     std::vector<double> out;
     for (const Case* c : rows) {
-      const Seconds step = group.closed_form ? in_closed_form(*c, values) : predicted(*c, values);
+      const Seconds step = group.saturated ? saturated(*c, values) : predicted(*c, values);
       out.push_back(std::log(step / c->measured));
       note("fit", ++done, 0);
     }

@@ -16,7 +16,7 @@ Seconds EnginePredictor::step_time(const PredictRequest& request) {
 ClosedNetwork EnginePredictor::network(const PredictRequest& request) {
   const Problem problem = prepare(request, inputs_);
   if (problem.plan.in_lock_step())
-    throw PlanError("'by: closed-form' is of workers at their own pace, and '" + request.strategy +
+    throw PlanError("saturation is of workers at their own pace, and '" + request.strategy +
                     "' runs in lock step here");
   return closed_network(problem.plan, problem.cluster);
 }

@@ -261,7 +261,7 @@ FitGroup StudyReader::fit_group(const yaml::Node& node) const {
   group.rows = filter(m.require("rows"));
   m.maybe("leave_out", [&](const yaml::Node& n) { group.leave_out = column(n); });
   m.maybe("by", [&](const yaml::Node& n) {
-    group.closed_form = n.one_of<bool>({{"replay", false}, {"closed-form", true}});
+    group.saturated = n.one_of<bool>({{"replay", false}, {"saturation", true}});
   });
   return group;
 }

@@ -54,19 +54,4 @@ Seconds WholeSteps::search(PredictRequest request, Seconds measured) {
   return Seconds{best};
 }
 
-Seconds delay_for(ClosedNetwork network, int workers, Seconds measured) {
-  constexpr int kHalvings = 60;
-  const auto step_with = [&](double delay) {
-    network.delay = Seconds{delay};
-    return workers / throughput(network, workers).back();
-  };
-  double low = 0.0;
-  double high = measured.value();
-  for (int i = 0; i < kHalvings; ++i) {
-    const double middle = 0.5 * (low + high);
-    (step_with(middle) > measured.value() ? high : low) = middle;
-  }
-  return Seconds{low};
-}
-
 }  // namespace simsync::detail

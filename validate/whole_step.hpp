@@ -22,7 +22,4 @@ private:
   std::unordered_map<std::string, Seconds> known_;
 };
 
-/// The same for the delay of a closed network: with it, `workers` together make a step each per `measured`.
-Seconds delay_for(ClosedNetwork network, int workers, Seconds measured);
-
 }  // namespace simsync::detail

@@ -519,34 +519,51 @@ TEST_CASE("a fit that leaves out in turn never sees what it is set for", "[valid
   CHECK(result.cases[3].the_case.role == CaseRole::Scored);
 }
 
-TEST_CASE("a fit in closed form asks for no replay", "[validate]") {
-  // A server that is busy 10 ms a step of each worker, and a delay of 90 ms: three workers and one station by hand:
-  //   R(1) = 10, X(1) = 1/100, Q = 0.1; R(2) = 11, X(2) = 2/101, Q = 0.21782; R(3) = 12.178, X(3) = 3/102.178.
-  class Queue : public Predictor {
-  public:
-    Seconds step_time(const PredictRequest& request) override {
-      ++replays;
-      return Seconds{request.workers / throughput(network(request), request.workers).back()};
-    }
-    ClosedNetwork network(const PredictRequest& request) override {
-      const double demand = parse_seconds(FakePredictor::setting(request, "collective.launch", "0s"))->value();
-      const double delay = parse_seconds(FakePredictor::setting(request, "step_time", "50ms"))->value();
-      return {Seconds{delay}, {{"server", Seconds{demand}}}};
-    }
-    int replays = 0;
-  };
-  const StudyFolder folder("id,model,gpus,seconds\nq2,a,2,0.101\nq3,a,3,0.102178\n");
-  Queue predictor;
+TEST_CASE("rows that a fit sets nothing for say what others get", "[validate]") {
+  // `big` on eight workers says 2 GB/s, and only `small` is predicted with it; `big` keeps the 1 GB/s of the study.
+  const StudyFolder folder(kTable);
+  FakePredictor predictor;
   const auto result =
-      evaluate(folder.parse(kHead + "calibrate:\n"
-                                    "  step_time: {where: {gpus: 2}, key: [model], of: step}\n"
+      evaluate(folder.parse(kHead + "settings: [{set: {collective.launch: 1ms, link.ethernet.per_flow_cap: 1GB/s}}]\n"
+                                    "calibrate:\n"
+                                    "  step_time: {where: {gpus: 1}, key: [model]}\n"
                                     "  fit:\n"
-                                    "    - parameters: [{key: collective.launch, low: 1ms, high: 50ms}]\n"
-                                    "      rows: {where: {id: q3}}\n"
-                                    "      by: closed-form\n"),
+                                    "    - parameters: [{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s, "
+                                    "where: {model: small}}]\n"
+                                    "      rows: {where: {gpus: 8}}\n"
+                                    "      leave_out: model\n"),
                predictor);
-  CHECK_THAT(parse_seconds(result.parameters.at(0).value)->value(), WithinRel(10e-3, 0.02));
-  CHECK(predictor.replays <= 10);  // the two cases, and the search for the compute of one of them
+  REQUIRE(result.parameters.size() == 1);
+  CHECK(result.parameters[0].left_out == "model=small");
+  CHECK_THAT(parse_bandwidth(result.parameters[0].value)->value(), WithinRel(2e9, 1e-2));
+  CHECK(result.cases[3].the_case.role == CaseRole::Calibration);  // b8
+  CHECK(result.cases[7].the_case.role == CaseRole::Scored);       // s8
+  CHECK_THAT(result.cases[2].predicted.value(), WithinRel(1.0 + 1.5 + 0.2, 1e-6));
+  CHECK_THAT(result.cases[6].predicted.value(), WithinRel(0.275, 5e-3));
+}
+
+TEST_CASE("a fit to saturated rows asks for no replay", "[validate]") {
+  // A server that is busy 10 ms a step of each worker: eight workers that wait for nothing else make a step each in 80
+  // ms.
+  class Queue : public FakePredictor {
+  public:
+    ClosedNetwork network(const PredictRequest& request) override {
+      const double demand = parse_seconds(setting(request, "collective.launch", "0s"))->value();
+      return {Seconds{1.0}, {{"link", Seconds{1e-4}}, {"server", Seconds{demand}}}};
+    }
+  };
+  const StudyFolder folder("id,model,gpus,seconds\nq1,a,1,0.05\nq8,a,8,0.08\n");
+  Queue predictor;
+  const std::string fit =
+      "calibrate:\n"
+      "  fit:\n"
+      "    - parameters: [{key: collective.launch, low: 1ms, high: 50ms}]\n"
+      "      rows: {where: {id: q8}}\n"
+      "      by: saturation\n";
+  const auto result = evaluate(folder.parse(kHead + fit), predictor);
+  CHECK_THAT(parse_seconds(result.parameters.at(0).value)->value(), WithinRel(10e-3, 1e-3));
+  CHECK(predictor.calls == 2);  // the two cases
   FakePredictor without;
-  CHECK_THROWS_WITH(without.network({}), ContainsSubstring("no closed form"));
+  CHECK_THROWS_WITH(evaluate(folder.parse(kHead + fit), without),
+                    ContainsSubstring("case 'q8': no closed form is known of 'ddp'"));
 }

@@ -78,6 +78,7 @@ private:
   [[nodiscard]] double error_pct_of_a_row() const { return std::max(study_.measured.error_pct, kLeastErrorPct); }
   void predict_all();
   void summarize();
+  [[nodiscard]] bool scored_after(std::size_t row) const;
   void judge();
   void note(const std::string& what, std::size_t done, std::size_t total) const {
     if (progress_) progress_(what, done, total);
@@ -278,13 +279,18 @@ void Evaluation::summarize() {
   s.mape_all_pct = mean_absolute_error_pct(all);
 }
 
+/// Whether the compute of a case that counts follows from the whole step of this row.
+bool Evaluation::scored_after(std::size_t row) const {
+  return std::any_of(cases_.begin(), cases_.end(),
+                     [&](const Case& c) { return c.role != CaseRole::Calibration && c.whole_step_row == row; });
+}
+
 void Evaluation::judge() {
   const Summary& s = result_.summary;
   auto& findings = result_.findings;
   for (const auto& c : result_.cases) {
     if (!c.failure.empty()) findings.push_back(c.failure);
-    if (c.failure.empty() && c.the_case.whole_step_row == c.the_case.row &&
-        std::abs(error_pct(c.sample())) > kFarFromItself)
+    if (c.failure.empty() && scored_after(c.the_case.row) && std::abs(error_pct(c.sample())) > kFarFromItself)
       findings.push_back(
           fmt::format("case '{}' is {:+.1f} % off itself: servers and network alone take longer than its step",
                       c.the_case.id, error_pct(c.sample())));

@@ -49,6 +49,8 @@ struct Profile {
   std::vector<LayerTime> layers;  ///< seconds by LayerId: the median of `steps` where they are kept
   /// Several measured steps kept apart, so that variance survives; empty when only a mean is known.
   std::vector<std::vector<LayerTime>> steps;
+  /// Coefficient of variation of the compute of a step, besides what `steps` differ by; for workers at their own pace.
+  double variation = 0.0;
   Seconds update;  ///< applying the optimizer to all variables on the device
 
   [[nodiscard]] Seconds forward() const;

@@ -24,6 +24,8 @@ constexpr std::int64_t kMostStreams = 1024;
 constexpr const char* kWinBytes = "win_bytes";
 constexpr const char* kWinNext = "win_next";
 constexpr const char* kWhole = "whole";
+constexpr const char* kSlack = "slack";
+constexpr const char* kNone = "none";
 const OptionInfo kStreams{"streams_per_server", "1", "concurrent streams between a worker and a server"};
 
 std::optional<Bytes> window(const Options& options, const char* name) {
@@ -40,7 +42,10 @@ std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<
 
 std::vector<OptionInfo> waiting_options() {
   return {{"sync", "true", "false: workers do not wait for each other at all"},
-          {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"}};
+          {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
+          {kSlack, kNone,
+           "steps that the fastest worker may be ahead of the slowest by their clocks (stale synchronous parallel); needs "
+           "sync=false; none: no bound"}};
 }
 
 PsSynchronizer waiting_synchronizer(const Options& options) {
@@ -82,6 +87,10 @@ void apply_common_options(const Options& options, Strategy& strategy) {
   if (options.has("per_operation_cost")) strategy.graph.per_operation_cost = options.seconds("per_operation_cost");
   if (options.has("streams_per_server"))
     strategy.graph.streams_per_server = static_cast<int>(options.integer("streams_per_server", 1, kMostStreams));
+  if (options.has(kSlack) && options.text(kSlack) != kNone) {
+    strategy.graph.slack = static_cast<int>(options.integer(kSlack, 0, std::numeric_limits<int>::max()));
+    if (options.boolean("sync")) options.fail(kSlack, "a bound by clocks needs sync=false");
+  }
   if (options.has(kWinBytes)) strategy.graph.win_bytes = window(options, kWinBytes);
   if (options.has(kWinNext)) strategy.graph.win_next = window(options, kWinNext);
   if (options.has("shared_process")) strategy.graph.shared_process = options.boolean("shared_process");

@@ -28,9 +28,9 @@ std::vector<BuilderInfo> tictac_builders();
 
 /// `first` followed by `second`.
 std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<OptionInfo>& second);
-/// sync and staleness: how far workers wait for each other.
+/// sync, staleness and slack: how far workers wait for each other.
 std::vector<OptionInfo> waiting_options();
-/// What these say. @throws InputError for a bound on staleness of workers that do not wait at all.
+/// What the first two say. @throws InputError for a bound on staleness of workers that do not wait at all.
 PsSynchronizer waiting_synchronizer(const Options& options);
 /// streams_per_server, win_bytes, win_next and shared_process: how a worker and a server are connected, as TensorFlow has
 /// it.

@@ -71,6 +71,9 @@ struct GraphStrategy {
   /// Pulls at the start of a step are asked for in an order that each worker draws for each step (TensorFlow); false: in
   /// one order, or by priority.
   bool random_pull_order = false;
+  /// Stale synchronous parallel by worker clock: steps that the fastest worker may be ahead of the slowest, where no
+  /// gradient waits for others (`sync` false); none: no bound.
+  std::optional<int> slack;
   /// How the gradients of one host are summed where local_aggregation asks for it. true: its GPUs
   /// reduce-scatter and each copies its piece to the host (BytePS); false: the host's CPU sums (AutoDist).
   bool aggregate_on_gpu = false;

@@ -115,7 +115,7 @@ std::string mode_of(const Strategy& strategy) {
     for (const Shard& shard : how.shards) {
       const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
       if (ps == nullptr) continue;
-      if (!ps->sync) return "async";
+      if (!ps->sync) return strategy.graph.slack ? "ssp" : "async";
       bounded = bounded || ps->staleness > 0;
     }
   }
@@ -132,6 +132,10 @@ bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
 
 void check(const Strategy& strategy, const Model& model, const Cluster& cluster) {
   check_graph(strategy, cluster);
+  if (strategy.graph.slack && in_lock_step(strategy))
+    throw PlanError(fmt::format("strategy '{}' bounds workers by their clocks (slack), and they are in lock step: no "
+                                "variable has sync = false",
+                                strategy.name));
   const std::size_t expected = model.variables().size();
   if (strategy.variables.size() != expected)
     throw PlanError(fmt::format("strategy '{}' has {} variables, model '{}' has {}", strategy.name,

@@ -60,6 +60,7 @@ std::string graph_text(const GraphStrategy& graph) {
                      text_of(graph.per_operation_cost), graph.streams_per_server, graph.shared_process);
   if (graph.win_bytes) out += fmt::format("  win_bytes: {}\n", text_of(*graph.win_bytes));
   if (graph.win_next) out += fmt::format("  win_next: {}\n", text_of(*graph.win_next));
+  if (graph.slack) out += fmt::format("  slack: {}\n", *graph.slack);
   if (graph.random_pull_order) out += "  random_pull_order: true\n";
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -75,6 +76,20 @@ std::string resolved(const Study& study, const std::string& name) {
        "add a column to 'key', or narrow 'where'");
 }
 
+[[noreturn]] void fail_without_step(const Study& study, std::size_t row) {
+  std::string key;
+  for (const auto& column : study.step_time->key)
+    key += fmt::format("{}{}={}", key.empty() ? "" : ", ", column, study.table.cell(row, column));
+  fail(study, row, fmt::format("no row of calibrate.step_time has {}", key),
+       "leave the row out with 'rows', or add its single-device measurement");
+}
+
+bool agree(const Study& study, const std::vector<std::string>& columns, std::size_t a, std::size_t b) {
+  return std::all_of(columns.begin(), columns.end(), [&](const std::string& column) {
+    return study.table.cell(a, column) == study.table.cell(b, column);
+  });
+}
+
 /// The mean measured step of the calibrating rows that agree with `row`, as a setting. They must be repetitions.
 std::string step_time_for(const Study& study, std::size_t row) {
   constexpr double kMostApart = 1.1;
@@ -84,10 +99,7 @@ std::string step_time_for(const Study& study, std::size_t row) {
   double most = 0.0;
   int found = 0;
   for (std::size_t other = 0; other < study.table.size(); ++other) {
-    bool agrees = rule.rows.takes(study.table, other);
-    for (const auto& column : rule.key)
-      agrees = agrees && study.table.cell(other, column) == study.table.cell(row, column);
-    if (!agrees) continue;
+    if (!rule.rows.takes(study.table, other) || !agree(study, rule.key, other, row)) continue;
     if (batch_of(study, other) != batch_of(study, row))
       fail_calibrating(study, row, other, fmt::format("which has a batch of {}", batch_of(study, other)));
     const double step = measured_step(study, other, workers_of(study, other), batch_of(study, other)).value();
@@ -100,12 +112,26 @@ std::string step_time_for(const Study& study, std::size_t row) {
     sum += step;
     ++found;
   }
-  if (found > 0) return format_number(sum / found) + "s";
-  std::string key;
-  for (const auto& column : rule.key)
-    key += fmt::format("{}{}={}", key.empty() ? "" : ", ", column, study.table.cell(row, column));
-  fail(study, row, fmt::format("no row of calibrate.step_time has {}", key),
-       "leave the row out with 'rows', or add its single-device measurement");
+  if (found == 0) fail_without_step(study, row);
+  return format_number(sum / found) + "s";
+}
+
+/// The one row whose whole step says what the compute of `row` is.
+std::size_t whole_step_row(const Study& study, std::size_t row) {
+  const StepTimeRule& rule = *study.step_time;
+  std::optional<std::size_t> found;
+  for (std::size_t other = 0; other < study.table.size(); ++other) {
+    if (!rule.rows.takes(study.table, other) || !agree(study, rule.key, other, row)) continue;
+    if (!study.rows.takes(study.table, other)) fail_calibrating(study, row, other, "which 'rows' leaves out");
+    if (batch_of(study, other) != batch_of(study, row))
+      fail_calibrating(study, row, other, fmt::format("which has a batch of {}", batch_of(study, other)));
+    if (found)
+      fail_calibrating(study, row, other,
+                       fmt::format("and from {}: of whole steps there may be one", study.table.line(*found)));
+    found = other;
+  }
+  if (!found) fail_without_step(study, row);
+  return *found;
 }
 
 void add_settings(const Study& study, std::size_t row, Settings& out) {
@@ -130,7 +156,8 @@ void add_settings(const Study& study, std::size_t row, Settings& out) {
 bool calibrates(const Study& study, std::size_t row) {
   if (study.step_time && study.step_time->rows.takes(study.table, row)) return true;
   for (const auto& group : study.fits) {
-    if (group.rows.takes(study.table, row)) return true;
+    if (!group.rows.takes(study.table, row)) continue;
+    if (group.leave_out.empty() || !group.is_set_for(study.table, row)) return true;
   }
   return false;
 }
@@ -165,7 +192,10 @@ Case case_of(const Study& study, std::size_t row) {
   add_settings(study, row, c.request.settings);
   for (const auto* part : {&model, &cluster, &strategy})
     c.request.settings.insert(c.request.settings.end(), part->settings.begin(), part->settings.end());
-  if (study.step_time) c.request.settings.emplace_back("step_time", step_time_for(study, row));
+  if (study.step_time && study.step_time->whole_step)
+    c.whole_step_row = whole_step_row(study, row);
+  else if (study.step_time)
+    c.request.settings.emplace_back("step_time", step_time_for(study, row));
   c.measured = measured_step(study, row, c.request.workers, *c.request.batch);
   for (const auto& column : study.rank_within) c.rank_group += study.table.cell(row, column) + '\n';
   if (study.rank_within.empty()) c.rank_group = fmt::format("{}\n{}", c.request.model, *c.request.batch);

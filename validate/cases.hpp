@@ -22,6 +22,9 @@ struct Case {
   std::size_t row = 0;     ///< of the study's table
   PredictRequest request;  ///< with every setting except fitted parameters
   Seconds measured;        ///< of one step
+  /// Row of the table whose whole step the case's compute follows from (StepTimeRule::whole_step); none: `request`
+  /// says.
+  std::optional<std::size_t> whole_step_row;
   CaseRole role = CaseRole::Scored;
   std::string entry;        ///< of a deviation, scored or not; empty: none is known
   double beyond_pct = 0.0;  ///< of a deviation

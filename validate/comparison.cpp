@@ -80,7 +80,8 @@ std::string describe(const StudyResult& result) {
     out += fmt::format("  strategy_accuracy {:.4f} ({} pairs of strategies for the same work)\n", s.strategy_accuracy,
                        s.strategy_pairs);
   for (const auto& p : result.parameters)
-    out += fmt::format("  fitted {} = {} ({} rows, rms {:.1f} %)\n", p.key, p.value, p.rows, p.rms_pct);
+    out += fmt::format("  fitted {} = {} ({}{} rows, rms {:.1f} %)\n", p.key, p.value,
+                       p.left_out.empty() ? "" : "without " + p.left_out + ", ", p.rows, p.rms_pct);
   for (const auto& note : result.notes) out += fmt::format("  note: {}\n", note);
   for (const auto& finding : result.findings) out += fmt::format("  finding: {}\n", finding);
   for (const auto* c : worst(result))

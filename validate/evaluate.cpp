@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
+#include "base/parse_units.hpp"
 #include "validate/fit.hpp"
+#include "validate/whole_step.hpp"
 
 namespace simsync {
 namespace {
@@ -18,11 +21,39 @@ constexpr double kLeastErrorPct = 0.1;
 /// So close to an end of its range (as a share of it) a parameter stands at the bound.
 constexpr double kBoundShare = 1e-3;
 
+/// A row whose whole step says what compute is must be predicted as near as this, in percent.
+constexpr double kFarFromItself = 1.0;
+
 /// A fitted value and the cases that it is set for.
 struct SetValue {
   const FitParameter* parameter;
   std::string text;
+  bool everywhere = false;  ///< while it is fitted to cases that others are left out of
+  std::string column;       ///< set only for cases with `value` there; empty: for all that `parameter` names
+  std::string value;
+
+  [[nodiscard]] bool is_for(const Study& study, const Case& c) const {
+    if (everywhere) return true;
+    return parameter->rows.takes(study.table, c.row) && (column.empty() || study.table.cell(c.row, column) == value);
+  }
 };
+
+/// Something that is about a case.
+template <typename Question>
+auto about(const Study& study, const Case& c, const Question& question) {
+  try {
+    return question();
+  } catch (const PlanError& e) {
+    throw PlanError(fmt::format("case '{}': {}", c.id, e.what()));
+  } catch (const InputError& e) {
+    auto findings = e.diagnostics();
+    for (auto& finding : findings) {
+      if (finding.note.empty())
+        finding.note = fmt::format("case '{}', {}:{}", c.id, study.table.file(), study.table.line(c.row));
+    }
+    throw InputError(std::move(findings));
+  }
+}
 
 bool at_bound(double share) {
   return std::min(share, 1.0 - share) <= kBoundShare;
@@ -31,18 +62,23 @@ bool at_bound(double share) {
 class Evaluation {
 public:
   Evaluation(const Study& study, Predictor& predictor, const Progress& progress)
-      : study_(study), predictor_(predictor), progress_(progress), cases_(cases_of(study)) {}
+      : study_(study), predictor_(predictor), progress_(progress), cases_(cases_of(study)), whole_steps_(predictor) {}
   StudyResult run();
 
 private:
+  [[nodiscard]] PredictRequest request(const Case& c, const std::vector<SetValue>& values) const;
+  [[nodiscard]] const Case& case_of_row(std::size_t row) const;
   [[nodiscard]] Seconds predicted(const Case& c, const std::vector<SetValue>& values);
+  [[nodiscard]] Seconds saturated(const Case& c, const std::vector<SetValue>& values);
   void fit(const FitGroup& group);
-  std::vector<const Case*> rows_of(const FitGroup& group) const;
+  std::vector<SetValue> fitted_to(const FitGroup& group, const std::string& left_out);
+  std::vector<const Case*> rows_of(const FitGroup& group, const std::string& left_out) const;
   void expect_identified(const FitGroup& group, const FitResult& result) const;
   void note_doubts(const FitGroup& group, const FitResult& result);
   [[nodiscard]] double error_pct_of_a_row() const { return std::max(study_.measured.error_pct, kLeastErrorPct); }
   void predict_all();
   void summarize();
+  [[nodiscard]] bool scored_after(std::size_t row) const;
   void judge();
   void note(const std::string& what, std::size_t done, std::size_t total) const {
     if (progress_) progress_(what, done, total);
@@ -52,36 +88,52 @@ private:
   Predictor& predictor_;
   const Progress& progress_;
   std::vector<Case> cases_;
+  detail::WholeSteps whole_steps_;
   std::vector<SetValue> fitted_;
   StudyResult result_;
 };
 
-Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values) {
+PredictRequest Evaluation::request(const Case& c, const std::vector<SetValue>& values) const {
   PredictRequest request = c.request;
   for (const auto& value : values) {
-    if (value.parameter->rows.takes(study_.table, c.row))
-      request.settings.emplace_back(value.parameter->key, value.text);
+    if (value.is_for(study_, c)) request.settings.emplace_back(value.parameter->key, value.text);
   }
-  try {
-    const Seconds time = predictor_.step_time(request);
+  return request;
+}
+
+const Case& Evaluation::case_of_row(std::size_t row) const {
+  return *std::find_if(cases_.begin(), cases_.end(), [&](const Case& c) { return c.row == row; });
+}
+
+Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values) {
+  PredictRequest question = request(c, values);
+  if (c.whole_step_row) {
+    const Case& whole = case_of_row(*c.whole_step_row);
+    const Seconds compute =
+        about(study_, whole, [&] { return whole_steps_.compute(request(whole, values), whole.measured); });
+    question.settings.emplace_back("step_time", format_number(compute.value()) + "s");
+  }
+  return about(study_, c, [&] {
+    const Seconds time = predictor_.step_time(question);
     if (!(time.value() > 0.0) || !std::isfinite(time.value()))
       throw PlanError(fmt::format("the predicted step time is {} s", time.value()));
     return time;
-  } catch (const PlanError& e) {
-    throw PlanError(fmt::format("case '{}': {}", c.id, e.what()));
-  } catch (const InputError& e) {
-    auto findings = e.diagnostics();
-    for (auto& finding : findings) {
-      if (finding.note.empty())
-        finding.note = fmt::format("case '{}', {}:{}", c.id, study_.table.file(), study_.table.line(c.row));
-    }
-    throw InputError(std::move(findings));
-  }
+  });
 }
 
-std::vector<const Case*> Evaluation::rows_of(const FitGroup& group) const {
+Seconds Evaluation::saturated(const Case& c, const std::vector<SetValue>& values) {
+  return about(study_, c, [&] {
+    const ClosedNetwork network = predictor_.network(request(c, values));
+    const Station* most = network.bottleneck();
+    if (most == nullptr) throw PlanError("nothing is shared, so nothing saturates");
+    return c.request.workers * most->demand;
+  });
+}
+
+std::vector<const Case*> Evaluation::rows_of(const FitGroup& group, const std::string& left_out) const {
   std::vector<const Case*> out;
   for (const auto& c : cases_) {
+    if (!group.leave_out.empty() && study_.table.cell(c.row, group.leave_out) == left_out) continue;
     if (group.rows.takes(study_.table, c.row)) out.push_back(&c);
   }
   if (out.size() < group.parameters.size())
@@ -90,9 +142,28 @@ std::vector<const Case*> Evaluation::rows_of(const FitGroup& group) const {
         .message = fmt::format("{} parameters need at least as many rows, got {}", group.parameters.size(), out.size()),
         .key = group.key_path,
         .source_line = {},
-        .note = {},
+        .note = group.leave_out.empty() ? "" : fmt::format("without those with {}={}", group.leave_out, left_out),
         .help = "rows that 'rows' of the study leaves out do not count"});
   return out;
+}
+
+/// Once, or once for each value of the column whose rows are left out in turn.
+void Evaluation::fit(const FitGroup& group) {
+  std::vector<SetValue> found;
+  if (group.leave_out.empty()) found = fitted_to(group, {});
+  std::set<std::string> done;
+  for (const Case& c : cases_) {
+    if (group.leave_out.empty()) break;
+    const std::string& value = study_.table.cell(c.row, group.leave_out);
+    if (!group.is_set_for(study_.table, c.row) || !done.insert(value).second) continue;
+    for (auto& set : fitted_to(group, value)) {
+      set.everywhere = false;
+      set.column = group.leave_out;
+      set.value = value;
+      found.push_back(std::move(set));
+    }
+  }
+  fitted_.insert(fitted_.end(), found.begin(), found.end());
 }
 
 void Evaluation::expect_identified(const FitGroup& group, const FitResult& result) const {
@@ -112,10 +183,11 @@ void Evaluation::expect_identified(const FitGroup& group, const FitResult& resul
   }
 }
 
-void Evaluation::fit(const FitGroup& group) {
-  const auto rows = rows_of(group);
+/// The group's parameters, found from its rows but those that are left out.
+std::vector<SetValue> Evaluation::fitted_to(const FitGroup& group, const std::string& left_out) {
+  const auto rows = rows_of(group, left_out);
   std::vector<SetValue> values = fitted_;
-  for (const auto& parameter : group.parameters) values.push_back({&parameter, {}});
+  for (const auto& parameter : group.parameters) values.push_back({&parameter, {}, !group.leave_out.empty(), {}, {}});
   const auto apply = [&](const std::vector<double>& shares) {
     for (std::size_t p = 0; p < shares.size(); ++p) {
       const FitParameter& parameter = group.parameters[p];
@@ -128,7 +200,8 @@ void Evaluation::fit(const FitGroup& group) {
     apply(shares);
     std::vector<double> out;
     for (const Case* c : rows) {
-      out.push_back(std::log(predicted(*c, values) / c->measured));
+      const Seconds step = group.saturated ? saturated(*c, values) : predicted(*c, values);
+      out.push_back(std::log(step / c->measured));
       note("fit", ++done, 0);
     }
     return out;
@@ -139,6 +212,7 @@ void Evaluation::fit(const FitGroup& group) {
   apply(result.shares);
   for (std::size_t p = 0; p < group.parameters.size(); ++p) {
     result_.parameters.push_back({.key = group.parameters[p].key,
+                                  .left_out = group.leave_out.empty() ? "" : group.leave_out + "=" + left_out,
                                   .value = values[fitted_.size() + p].text,
                                   .spread = result.spread[p],
                                   .rms_pct = 100.0 * result.rms,
@@ -146,7 +220,7 @@ void Evaluation::fit(const FitGroup& group) {
                                   .at_bound = at_bound(result.shares[p])});
   }
   note_doubts(group, result);
-  fitted_ = values;
+  return {values.begin() + static_cast<std::ptrdiff_t>(fitted_.size()), values.end()};
 }
 
 void Evaluation::note_doubts(const FitGroup& group, const FitResult& result) {
@@ -205,11 +279,21 @@ void Evaluation::summarize() {
   s.mape_all_pct = mean_absolute_error_pct(all);
 }
 
+/// Whether the compute of a case that counts follows from the whole step of this row.
+bool Evaluation::scored_after(std::size_t row) const {
+  return std::any_of(cases_.begin(), cases_.end(),
+                     [&](const Case& c) { return c.role != CaseRole::Calibration && c.whole_step_row == row; });
+}
+
 void Evaluation::judge() {
   const Summary& s = result_.summary;
   auto& findings = result_.findings;
   for (const auto& c : result_.cases) {
     if (!c.failure.empty()) findings.push_back(c.failure);
+    if (c.failure.empty() && scored_after(c.the_case.row) && std::abs(error_pct(c.sample())) > kFarFromItself)
+      findings.push_back(
+          fmt::format("case '{}' is {:+.1f} % off itself: servers and network alone take longer than its step",
+                      c.the_case.id, error_pct(c.sample())));
     if (c.the_case.entry.empty() || !c.failure.empty()) continue;
     const double error = error_pct(c.sample());
     if (std::abs(error) <= c.the_case.beyond_pct)

@@ -2,6 +2,7 @@
 #pragma once
 #include "base/units.hpp"
 #include "sim/engine/predict.hpp"
+#include "sim/plan/closed_network.hpp"
 
 namespace simsync {
 
@@ -10,12 +11,16 @@ public:
   virtual ~Predictor() = default;
   /// @throws InputError, PlanError as predict() does.
   virtual Seconds step_time(const PredictRequest& request) = 0;
+  /// What a round of one worker at its own pace goes through. @throws besides these PlanError where there is no closed
+  /// form.
+  virtual ClosedNetwork network(const PredictRequest& request);
 };
 
 /// Calls predict() for every question; files are read once.
 class EnginePredictor : public Predictor {
 public:
   Seconds step_time(const PredictRequest& request) override;
+  ClosedNetwork network(const PredictRequest& request) override;
 
 private:
   Inputs inputs_;

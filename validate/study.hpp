@@ -2,6 +2,7 @@
 //
 // Format and metrics: validate/README.md. Nothing about a study is compiled in.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -63,6 +64,9 @@ struct SettingRule {
 struct StepTimeRule {
   RowFilter rows;
   std::vector<std::string> key;  ///< columns
+  /// False: the measured step is the workers' compute and nothing else. True: it is the row's whole step, and its
+  /// compute is what makes the prediction of that row agree with it.
+  bool whole_step = false;
 };
 
 struct FitParameter {
@@ -78,8 +82,20 @@ struct FitParameter {
 struct FitGroup {
   std::vector<FitParameter> parameters;
   RowFilter rows;
+  /// Column: the parameters are found once for each of its values, from the rows that have another one, and set for the
+  /// cases that have it; not for values whose cases they are not set for. Empty: found once, from all rows.
+  std::string leave_out;
+  /// Its rows are saturated: their workers wait for one resource all the time, and a step of each takes so many times
+  /// what one takes of it. No replays.
+  bool saturated = false;
   Origin origin;
   std::string key_path;
+
+  /// Whether any of the parameters is.
+  [[nodiscard]] bool is_set_for(const CsvTable& table, std::size_t row) const {
+    return std::any_of(parameters.begin(), parameters.end(),
+                       [&](const FitParameter& parameter) { return parameter.rows.takes(table, row); });
+  }
 };
 
 struct Tolerance {

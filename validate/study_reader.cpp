@@ -218,6 +218,7 @@ StepTimeRule StudyReader::step_time(const yaml::Node& node) const {
   filter_keys(m, rule.rows);
   expect_rows(node, rule.rows, study_.table);
   rule.key = columns(m.require("key"));
+  m.maybe("of", [&](const yaml::Node& n) { rule.whole_step = n.one_of<bool>({{"compute", false}, {"step", true}}); });
   return rule;
 }
 
@@ -258,6 +259,10 @@ FitGroup StudyReader::fit_group(const yaml::Node& node) const {
   if (list && (group.parameters.empty() || group.parameters.size() > kMaxParametersPerGroup))
     list.fail(fmt::format("expected 1 to {} parameters, got {}", kMaxParametersPerGroup, group.parameters.size()));
   group.rows = filter(m.require("rows"));
+  m.maybe("leave_out", [&](const yaml::Node& n) { group.leave_out = column(n); });
+  m.maybe("by", [&](const yaml::Node& n) {
+    group.saturated = n.one_of<bool>({{"replay", false}, {"saturation", true}});
+  });
   return group;
 }
 

@@ -359,6 +359,17 @@ bool sums_on_hosts(const PlanWriter& writer) {
                      [&](const auto& how) { return std::any_of(how.shards.begin(), how.shards.end(), on_host); });
 }
 
+/// All workers have ended their step: what the fastest ones wait for, so many steps later.
+OpId write_clock(PlanWriter& writer, const std::vector<After>& returned) {
+  Op op;
+  op.kind = OpKind::HostWork;
+  op.scope = Scope::Job;
+  op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
+  op.after = returned;
+  op.reason = {Phase::Start, -1, "clock of the slowest worker"};
+  return writer.add(std::move(op));
+}
+
 }  // namespace
 
 void write_parameter_servers(PlanWriter& writer) {
@@ -388,6 +399,7 @@ void write_parameter_servers(PlanWriter& writer) {
     if (!ahead) op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
     op.after = returned;
     op.after.push_back({writer.backward.front(), 0});
+    if (const auto slack = writer.strategy.graph.slack) op.after.push_back({write_clock(writer, returned), *slack});
     op.random_order = writer.strategy.graph.random_pull_order;
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));

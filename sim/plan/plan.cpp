@@ -1,6 +1,7 @@
 #include "sim/plan/plan.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/error.hpp"
@@ -42,8 +43,11 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
   constexpr std::uint64_t kMostRanks = 1'000'003;
   Random random(kSeed + static_cast<std::uint64_t>(rank) + kMostRanks * static_cast<std::uint64_t>(iteration));
   const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
-  if (iteration > 0) return drawn;
-  return (1.0 + random.unit() * (plan.rank_count() - 1)) * drawn;
+  const double late = iteration == 0 ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
+  if (plan.step_variation <= 0.0) return late * drawn;
+  // Uniform between 1 - sqrt(3) v and 1 + sqrt(3) v: mean 1, standard deviation v.
+  const double reach = std::sqrt(3.0) * plan.step_variation;
+  return late * (1.0 + reach * (2.0 * random.unit() - 1.0)) * drawn;
 }
 
 std::string title_of(const Plan& plan, const ComputePart& part) {

@@ -147,6 +147,7 @@ struct Plan {
   /// The op of every rank that ends its step, where ranks need not wait for each other in every step (asynchronous
   /// training, bounded staleness); -1: all are in lock step.
   OpId step_end = -1;
+  double step_variation = 0.0;      ///< of the compute of such ranks' steps: its coefficient of variation
   std::int32_t tensors = 0;         ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
   std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
@@ -163,7 +164,7 @@ struct Plan {
 };
 
 /// How long a compute op takes a rank in an iteration, on a device of speed 1. In lock step `duration`. A rank at its own
-/// pace draws one of the profiled steps for each of its own, the same on every back end; and ranks do not begin all at
+/// pace draws one of the profiled steps and how far it is from the mean, for each of its own, the same on every back end; and ranks do not begin all at
 /// once: in the first iteration their compute is longer by a random part of what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 

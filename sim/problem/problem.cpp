@@ -88,6 +88,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                      .roofline = detail::roofline_of(cluster.devices.at(device), precision),
                                      .step_time = settings.step_time,
                                      .profile = settings.profile});
+  profile.variation = settings.step_variation;
   detail::relate_devices(cluster, device, model, precision, batch);
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());

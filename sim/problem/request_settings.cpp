@@ -69,6 +69,9 @@ Fidelity read_fidelity(const std::string& value) {
   wrong_value("fidelity", value, fmt::format("one of {}", fmt::join(names, ", ")), did_you_mean(value, names));
 }
 
+/// With fewer, no step would be left after those that count as warm-up.
+constexpr std::int64_t kLeastSteps = 5;
+
 /// Reads one setting; false when the key is none of the program's own.
 bool read_own(Settings& s, const std::string& key, const std::string& value) {
   constexpr std::string_view kStrategy = "strategy.";
@@ -87,6 +90,12 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
     s.seed = static_cast<std::uint64_t>(whole_number(key, value, 0, std::numeric_limits<std::int64_t>::max()));
   } else if (key == "iterations") {
     s.options.max_iterations = static_cast<int>(whole_number(key, value, 1, 10000));
+  } else if (key == "steps_per_worker") {
+    s.options.steps_per_worker = static_cast<int>(whole_number(key, value, kLeastSteps, 100000));
+  } else if (key == "step_variation") {
+    const auto share = parse_number(value);
+    if (!share || *share < 0.0 || *share > 0.5) wrong_value(key, value, "a coefficient of variation from 0 to 0.5");
+    s.step_variation = *share;
   } else if (key == "fidelity") {
     s.options.fidelity = read_fidelity(value);
   } else if (key == "placement") {
@@ -108,8 +117,9 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
 }
 
 const std::vector<std::string>& own_keys() {
-  static const std::vector<std::string> kKeys{"step_time", "precision", "profile",   "seed",          "iterations",
-                                              "fidelity",  "placement", "straggler", "variable_scale"};
+  static const std::vector<std::string> kKeys{"step_time",      "precision",        "profile",       "seed",
+                                              "iterations",     "fidelity",         "placement",     "straggler",
+                                              "variable_scale", "steps_per_worker", "step_variation"};
   return kKeys;
 }
 

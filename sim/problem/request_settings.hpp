@@ -19,6 +19,7 @@ struct Settings {
   std::vector<int> placement;  ///< GPUs per node; empty: filled node by node
   std::optional<double> straggler;
   std::optional<double> variable_scale;
+  double step_variation = 0.0;
   ReplayOptions options;
   std::map<std::string, std::string> strategy;
   std::vector<std::pair<std::string, std::string>> cluster;  ///< in the user's order

@@ -54,6 +54,14 @@ TEST_CASE("bounded staleness ties the fast workers to the slow one, and what the
   }
 }
 
+TEST_CASE("a bound by worker clocks ties the fast workers to the slow one") {
+  const Plan plan = test::small_plan("ps", kWorkers, {{"sync", "false"}, {"slack", "2"}});
+  const Measurement measured = launch(plan, with_straggler(29'685));
+  REQUIRE(measured.rank_steps.size() == kWorkers);
+  for (const Seconds step : measured.rank_steps)
+    CHECK_THAT(step.value(), WithinRel(measured.rank_steps[2].value(), 0.2));
+}
+
 TEST_CASE("values older than the staleness allows end the run") {
   // Nothing is ever applied: from the second step on one update may be missing, and two are.
   Plan plan = test::small_plan("ps", 2, {{"staleness", "1"}});

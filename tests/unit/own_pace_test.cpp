@@ -94,6 +94,22 @@ TEST_CASE("bounded staleness: none is synchronous, a large one is asynchronous",
   CHECK_THAT(step(true, 1000), WithinRel(step(false, 0), 0.01));
 }
 
+TEST_CASE("a bound by worker clocks: none ahead is lock step, far ahead is asynchronous", "[async]") {
+  const Cluster cluster = with_straggler(3, 4.0, kNothing);
+  const auto bounded = [&](std::optional<int> slack) {
+    Strategy strategy = read_at_start(one_layer().model, 4, {4, -1}, false);
+    strategy.graph.slack = slack;
+    return run(one_layer(), cluster, strategy);
+  };
+  for (const int slack : {0, 3}) {
+    const Prediction together = bounded(slack);
+    CHECK_THAT(together.step.value(), WithinRel(16e-3, 0.01));
+    // While a worker makes one step every other one ends at most one more than it may be ahead, and one behind.
+    CHECK(together.staleness.size() <= static_cast<std::size_t>(3 * (2 * slack + 2) + 1));
+  }
+  CHECK_THAT(bounded(1000).step.value(), WithinRel(bounded(std::nullopt).step.value(), 1e-9));
+}
+
 TEST_CASE("a staleness of one step hides what workers wait for each other in turn", "[async]") {
   // In each step another of two workers takes 8 ms instead of 4: in lock step both take 8 ms, on average they take 6.
   const LabModel& lab = one_layer();
@@ -132,4 +148,21 @@ TEST_CASE("a worker at its own pace draws from the profiled steps", "[async]") {
   CHECK_THAT(drawn.step.value(), WithinRel(3e-3, 0.05));  // the mean of 2 and 4 ms
   const Prediction again = run(lab, cluster, read_at_start(lab.model, 4, {4, -1}, false));
   CHECK(again.step == drawn.step);
+}
+
+TEST_CASE("steps that vary keep their mean, and differ from worker to worker", "[async]") {
+  const Cluster cluster = lab_cluster(2, 1, {.nic = kNothing}, 1);
+  const auto varied = [&](double variation) {
+    LabModel lab = one_layer();
+    lab.profile.variation = variation;
+    return run(lab, cluster, read_at_start(lab.model, 2, {2, -1}, false), {.steps_per_worker = 1000});
+  };
+  const Prediction steady = varied(0.0);
+  CHECK_THAT(steady.step.value(), WithinRel(4e-3, 1e-3));
+  CHECK_THAT(steady.rank_steps[0].value(), WithinRel(steady.rank_steps[1].value(), 1e-6));
+  // 800 steps of each count: the mean of all is known to 0.3 / sqrt(1600) = 0.75 %.
+  const Prediction moving = varied(0.3);
+  CHECK_THAT(moving.step.value(), WithinRel(4e-3, 0.03));
+  CHECK_FALSE(moving.rank_steps[0] == moving.rank_steps[1]);
+  CHECK(varied(0.3).step == moving.step);
 }

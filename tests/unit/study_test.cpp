@@ -279,3 +279,31 @@ TEST_CASE("errors of a row name the cell", "[validate]") {
           "  key:  rows");
   }
 }
+
+TEST_CASE("mistakes in what a fit leaves out", "[validate]") {
+  const StudyFolder folder(kTable);
+  const std::string fit =
+      "calibrate:\n  fit:\n    - parameters: [{key: collective.launch, low: 1us, high: 1ms}]\n      rows: {}\n";
+  const auto message = [&](const std::string& more) {
+    return error_of([&] { (void)folder.parse(kGood + fit + more); });
+  };
+  CHECK_THAT(message("      leave_out: modle\n"), ContainsSubstring("no column 'modle' in table.csv"));
+  CHECK_THAT(message("      by: hand\n"), ContainsSubstring("hand"));
+  // Without those of the only model there is no row.
+  CHECK(folder.parse(kGood + fit + "      leave_out: model\n").fits.front().leave_out == "model");
+}
+
+TEST_CASE("a whole step is that of one row of the study", "[validate]") {
+  const StudyFolder folder(kTable);
+  const auto message = [&](const std::string& where) {
+    return error_of([&] {
+      (void)cases_of(
+          folder.parse(kGood + "calibrate: {step_time: {where: {" + where + "}, key: [batch], of: step}}\n"));
+    });
+  };
+  CHECK(cases_of(folder.parse(kGood + "calibrate: {step_time: {where: {id: two}, key: [model], of: step}}\n"))
+            .front()
+            .whole_step_row == 1);
+  CHECK_THAT(message("model: vgg"), ContainsSubstring("of whole steps there may be one"));
+  CHECK_THAT(message("id: bad"), ContainsSubstring("no row of calibrate.step_time has batch=32"));
+}

@@ -461,3 +461,109 @@ TEST_CASE("scales walk from bound to bound and write their unit", "[validate]") 
   CHECK(Scale{Dimension::Size, true}.text(65536.4) == "65536B");
   CHECK(Scale{}.text(0.5) == "0.5");
 }
+
+TEST_CASE("compute follows from a whole step where a study says so", "[validate]") {
+  // The rows on two workers hold 0.5 + 0.2 s and 0.05 + 0.1 s besides compute: 1.0 and 0.1 s are left.
+  const StudyFolder folder(kTable);
+  FakePredictor predictor;
+  const auto result =
+      evaluate(folder.parse(kHead + "settings: [{set: {link.ethernet.per_flow_cap: 2GB/s, collective.launch: 1ms}}]\n"
+                                    "calibrate: {step_time: {where: {gpus: 2}, key: [model], of: step}}\n"),
+               predictor);
+  CHECK(result.passed());
+  CHECK(result.summary.calibration == 2);
+  CHECK(result.summary.cases == 6);
+  CHECK(result.summary.mape_pct < 0.2);
+  CHECK_THAT(result.cases[0].predicted.value(), WithinRel(1.0, 2e-3));
+  // One worker shares nothing, so its step is its compute; each was found once, in a few questions, and then kept.
+  CHECK(predictor.calls < 8 + 2 * 5);
+}
+
+TEST_CASE("what no compute explains is told", "[validate]") {
+  const StudyFolder folder(kTable);
+  FakePredictor predictor;
+  const auto result =
+      evaluate(folder.parse(kHead + "settings: [{set: {link.ethernet.per_flow_cap: 200MB/s}}]\n"
+                                    "calibrate: {step_time: {where: {gpus: 2}, key: [model], of: step}}\n"),
+               predictor);
+  // 1e9 bytes at 200 MB/s take 5 s where 1.7 s were measured; 1e8 bytes 0.5 s where 0.25 s were.
+  REQUIRE_FALSE(result.findings.empty());
+  CHECK_THAT(result.findings.front(),
+             ContainsSubstring("case 'b2' is +194.") && ContainsSubstring("alone take longer than its step"));
+}
+
+TEST_CASE("a fit that leaves out in turn never sees what it is set for", "[validate]") {
+  // The last row of `big` is wrong on purpose: the rate that `small` gets follows from it, that of `big` does not.
+  std::string table = kTable;
+  table.replace(table.find("b8,big,8,2.075"), 14, "b8,big,8,2.950");
+  const StudyFolder folder(table);
+  FakePredictor predictor;
+  const std::string study = kHead +
+                            "settings: [{set: {collective.launch: 1ms}}]\n"
+                            "calibrate:\n"
+                            "  step_time: {where: {gpus: 1}, key: [model]}\n"
+                            "  fit:\n"
+                            "    - parameters: [{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}]\n"
+                            "      rows: {where: {gpus: [1, 8]}}\n"
+                            "      leave_out: model\n";
+  const auto result = evaluate(folder.parse(study), predictor);
+  REQUIRE(result.parameters.size() == 2);
+  CHECK(result.parameters[0].left_out == "model=big");
+  CHECK(result.parameters[0].rows == 2);
+  // From small: 0.0875 s for 2 * 7/8 * 1e8 bytes: 2 GB/s.
+  CHECK_THAT(parse_bandwidth(result.parameters[0].value)->value(), WithinRel(2e9, 1e-2));
+  // From big: 2.95 - 1 - 0.2 = 1.75 s for 1.75e9 bytes: 1 GB/s.
+  CHECK_THAT(parse_bandwidth(result.parameters[1].value)->value(), WithinRel(1e9, 1e-2));
+  CHECK_THAT(result.cases[2].predicted.value(), WithinRel(1.95, 5e-3));              // b4
+  CHECK_THAT(result.cases[6].predicted.value(), WithinRel(0.1 + 0.15 + 0.1, 5e-3));  // s4 at 1 GB/s
+  CHECK(result.cases[3].the_case.role == CaseRole::Scored);
+}
+
+TEST_CASE("rows that a fit sets nothing for say what others get", "[validate]") {
+  // `big` on eight workers says 2 GB/s, and only `small` is predicted with it; `big` keeps the 1 GB/s of the study.
+  const StudyFolder folder(kTable);
+  FakePredictor predictor;
+  const auto result =
+      evaluate(folder.parse(kHead + "settings: [{set: {collective.launch: 1ms, link.ethernet.per_flow_cap: 1GB/s}}]\n"
+                                    "calibrate:\n"
+                                    "  step_time: {where: {gpus: 1}, key: [model]}\n"
+                                    "  fit:\n"
+                                    "    - parameters: [{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s, "
+                                    "where: {model: small}}]\n"
+                                    "      rows: {where: {gpus: 8}}\n"
+                                    "      leave_out: model\n"),
+               predictor);
+  REQUIRE(result.parameters.size() == 1);
+  CHECK(result.parameters[0].left_out == "model=small");
+  CHECK_THAT(parse_bandwidth(result.parameters[0].value)->value(), WithinRel(2e9, 1e-2));
+  CHECK(result.cases[3].the_case.role == CaseRole::Calibration);  // b8
+  CHECK(result.cases[7].the_case.role == CaseRole::Scored);       // s8
+  CHECK_THAT(result.cases[2].predicted.value(), WithinRel(1.0 + 1.5 + 0.2, 1e-6));
+  CHECK_THAT(result.cases[6].predicted.value(), WithinRel(0.275, 5e-3));
+}
+
+TEST_CASE("a fit to saturated rows asks for no replay", "[validate]") {
+  // A server that is busy 10 ms a step of each worker: eight workers that wait for nothing else make a step each in 80
+  // ms.
+  class Queue : public FakePredictor {
+  public:
+    ClosedNetwork network(const PredictRequest& request) override {
+      const double demand = parse_seconds(setting(request, "collective.launch", "0s"))->value();
+      return {Seconds{1.0}, {{"link", Seconds{1e-4}}, {"server", Seconds{demand}}}};
+    }
+  };
+  const StudyFolder folder("id,model,gpus,seconds\nq1,a,1,0.05\nq8,a,8,0.08\n");
+  Queue predictor;
+  const std::string fit =
+      "calibrate:\n"
+      "  fit:\n"
+      "    - parameters: [{key: collective.launch, low: 1ms, high: 50ms}]\n"
+      "      rows: {where: {id: q8}}\n"
+      "      by: saturation\n";
+  const auto result = evaluate(folder.parse(kHead + fit), predictor);
+  CHECK_THAT(parse_seconds(result.parameters.at(0).value)->value(), WithinRel(10e-3, 1e-3));
+  CHECK(predictor.calls == 2);  // the two cases
+  FakePredictor without;
+  CHECK_THROWS_WITH(evaluate(folder.parse(kHead + fit), without),
+                    ContainsSubstring("case 'q8': no closed form is known of 'ddp'"));
+}

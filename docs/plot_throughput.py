@@ -8,7 +8,7 @@ its cases whose names begin with CASE- are drawn as points. The dashed line is l
 dotted one is the bound that the largest throughput of the sweep comes up to. Needs python3-matplotlib. docs/throughput-resnet32.svg comes from
 
     simsync sweep --model validate/models/t2t-resnet32.yaml --cluster gce-p100 --strategy tictac --workers 1,2,3,4,5,6,7,8 \\
-      --calibration validate/calibrations/gce-p100-without-res32.yaml --set strategy.order=none --set strategy.servers=cpu-only \\
+      --calibration validate/calibrations/gce-p100-without-res32.yaml --set strategy.order=fixed --set strategy.servers=cpu-only \\
       --set strategy.sync=false --set step_variation=0.12 --set step_time=81.6ms --csv sweep.csv
     simsync validate cmdare --csv cases.csv
     python3 docs/plot_throughput.py sweep.csv docs/throughput-resnet32.svg cases.csv cmdare-p100-res32-

@@ -13,11 +13,9 @@ enum class PullOrder { Tic, Fixed, Random, Tac };
 /// Every worker is a process of its own (between-graph replication), so nothing is shared on a host.
 void build_tictac(const BuildRequest& request, const Options& options, Strategy& strategy) {
   GraphStrategy& graph = strategy.graph;
-  const PullOrder order =
-      options.one_of<PullOrder>("order", {{"tic", PullOrder::Tic},
-                                          {"fixed", PullOrder::Fixed},
-                                          {"random", PullOrder::Random},
-                                          {"tac", PullOrder::Tac}});
+  const PullOrder order = options.one_of<PullOrder>(
+      "order",
+      {{"tic", PullOrder::Tic}, {"fixed", PullOrder::Fixed}, {"random", PullOrder::Random}, {"tac", PullOrder::Tac}});
   if (order == PullOrder::Tac)
     options.fail("order", "'tac' orders by measured times, and a strategy holds no times",
                  "use order=tic, or a strategy file with a `priority` for each variable");
@@ -68,15 +66,16 @@ std::vector<int> tic_ranks(const Model& model) {
 }
 
 std::vector<BuilderInfo> tictac_builders() {
-  return {{"tictac",
-           "Variables on servers in turn, pulled in the order in which layers need them (TicTac's TIC on TensorFlow).",
-           joined({{"order", "tic",
-                    "tic; random: all pulls at once in an order drawn for every step, as TensorFlow does; fixed: all at "
-                    "once in one shuffled order"},
-                   {"credit", "1B", "bytes of pulls in flight per worker; 1B: one at a time; 0B: no limit"},
-                   servers_option()},
-                  joined(waiting_options(), connection_options("false"))),
-           build_tictac}};
+  return {
+      {"tictac",
+       "Variables on servers in turn, pulled in the order in which layers need them (TicTac's TIC on TensorFlow).",
+       joined({{"order", "tic",
+                "tic; random: all pulls at once in an order drawn for every step, as TensorFlow does; fixed: all at "
+                "once in one shuffled order"},
+               {"credit", "1B", "bytes of pulls in flight per worker; 1B: one at a time; 0B: no limit"},
+               servers_option()},
+              joined(waiting_options(), connection_options("false"))),
+       build_tictac}};
 }
 
 }  // namespace simsync

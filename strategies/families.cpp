@@ -41,11 +41,12 @@ std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<
 }
 
 std::vector<OptionInfo> waiting_options() {
-  return {{"sync", "true", "false: workers do not wait for each other at all"},
-          {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
-          {kSlack, kNone,
-           "steps that the fastest worker may be ahead of the slowest by their clocks (stale synchronous parallel); needs "
-           "sync=false; none: no bound"}};
+  return {
+      {"sync", "true", "false: workers do not wait for each other at all"},
+      {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
+      {kSlack, kNone,
+       "steps that the fastest worker may be ahead of the slowest by their clocks (stale synchronous parallel); needs "
+       "sync=false; none: no bound"}};
 }
 
 PsSynchronizer waiting_synchronizer(const Options& options) {
@@ -57,14 +58,15 @@ PsSynchronizer waiting_synchronizer(const Options& options) {
 }
 
 std::vector<OptionInfo> connection_options(const std::string& shared_process) {
-  return {kStreams,
-          {kWinBytes, kWhole,
-           "bytes of a message before the next message on its stream has its turn (HTTP/2's window); 0B: a frame; whole: "
-           "all"},
-          {kWinNext, kWhole, "bytes of it at each later turn; whole: all that is left"},
-          {"shared_process", shared_process,
-           "a host's server and worker are one process, with one connection to each other host; false: two, with one "
-           "each"}};
+  return {
+      kStreams,
+      {kWinBytes, kWhole,
+       "bytes of a message before the next message on its stream has its turn (HTTP/2's window); 0B: a frame; whole: "
+       "all"},
+      {kWinNext, kWhole, "bytes of it at each later turn; whole: all that is left"},
+      {"shared_process", shared_process,
+       "a host's server and worker are one process, with one connection to each other host; false: two, with one "
+       "each"}};
 }
 
 std::vector<OptionInfo> collective_options() {

@@ -32,8 +32,8 @@ std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<
 std::vector<OptionInfo> waiting_options();
 /// What the first two say. @throws InputError for a bound on staleness of workers that do not wait at all.
 PsSynchronizer waiting_synchronizer(const Options& options);
-/// streams_per_server, win_bytes, win_next and shared_process: how a worker and a server are connected, as TensorFlow has
-/// it.
+/// streams_per_server, win_bytes, win_next and shared_process: how a worker and a server are connected, as TensorFlow
+/// has it.
 std::vector<OptionInfo> connection_options(const std::string& shared_process = "true");
 /// algorithm, compressor, powersgd_rank.
 std::vector<OptionInfo> collective_options();

@@ -68,8 +68,8 @@ struct GraphStrategy {
   /// false: variables on servers are pulled as soon as they are updated. true: when the next step starts, and a
   /// layer waits only for its own (TensorFlow, which reads variables inside the step; then `gate` is All).
   bool pull_at_step_start = false;
-  /// Pulls at the start of a step are asked for in an order that each worker draws for each step (TensorFlow); false: in
-  /// one order, or by priority.
+  /// Pulls at the start of a step are asked for in an order that each worker draws for each step (TensorFlow); false:
+  /// in one order, or by priority.
   bool random_pull_order = false;
   /// Stale synchronous parallel by worker clock: steps that the fastest worker may be ahead of the slowest, where no
   /// gradient waits for others (`sync` false); none: no bound.
@@ -83,9 +83,9 @@ struct GraphStrategy {
   Seconds per_operation_cost{0};
   /// How the bytes of a parameter-server message travel: concurrent streams per worker-server pair.
   int streams_per_server = 1;
-  /// HTTP/2 on such a stream: a message sends so many bytes (`win_bytes`), then it waits for its turn behind the others,
-  /// and sends so many more (`win_next`) at each turn. None: the whole message, or all that is left of it. 0: a frame at
-  /// each turn, as if messages shared the stream evenly.
+  /// HTTP/2 on such a stream: a message sends so many bytes (`win_bytes`), then it waits for its turn behind the
+  /// others, and sends so many more (`win_next`) at each turn. None: the whole message, or all that is left of it. 0: a
+  /// frame at each turn, as if messages shared the stream evenly.
   std::optional<Bytes> win_bytes;
   std::optional<Bytes> win_next;
   /// Whether the servers and the workers of a host are one process (TensorFlow), so that what they send to another host

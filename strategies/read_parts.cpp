@@ -130,9 +130,8 @@ void read_graph(const yaml::Node& node, GraphStrategy& graph) {
           [&](const yaml::Node& n) { graph.streams_per_server = static_cast<int>(n.integer(1, kMostStreams)); });
   m.maybe("win_bytes", [&](const yaml::Node& n) { graph.win_bytes = n.bytes(); });
   m.maybe("win_next", [&](const yaml::Node& n) { graph.win_next = n.bytes(); });
-  m.maybe("slack", [&](const yaml::Node& n) {
-    graph.slack = static_cast<int>(n.integer(0, std::numeric_limits<int>::max()));
-  });
+  m.maybe("slack",
+          [&](const yaml::Node& n) { graph.slack = static_cast<int>(n.integer(0, std::numeric_limits<int>::max())); });
   m.maybe("random_pull_order", [&](const yaml::Node& n) { graph.random_pull_order = n.boolean(); });
   m.maybe("shared_process", [&](const yaml::Node& n) { graph.shared_process = n.boolean(); });
 }

@@ -133,9 +133,10 @@ bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
 void check(const Strategy& strategy, const Model& model, const Cluster& cluster) {
   check_graph(strategy, cluster);
   if (strategy.graph.slack && in_lock_step(strategy))
-    throw PlanError(fmt::format("strategy '{}' bounds workers by their clocks (slack), and they are in lock step: no "
-                                "variable has sync = false",
-                                strategy.name));
+    throw PlanError(
+        fmt::format("strategy '{}' bounds workers by their clocks (slack), and they are in lock step: no "
+                    "variable has sync = false",
+                    strategy.name));
   const std::size_t expected = model.variables().size();
   if (strategy.variables.size() != expected)
     throw PlanError(fmt::format("strategy '{}' has {} variables, model '{}' has {}", strategy.name,

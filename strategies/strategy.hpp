@@ -49,8 +49,8 @@ struct Strategy {
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 
-/// How far workers wait for each other: `sync` in every step, `ssp` (stale synchronous) at most `staleness` steps behind
-/// for some variable, or at most `slack` steps by their clocks; `async` not at all for some variable.
+/// How far workers wait for each other: `sync` in every step, `ssp` (stale synchronous) at most `staleness` steps
+/// behind for some variable, or at most `slack` steps by their clocks; `async` not at all for some variable.
 std::string mode_of(const Strategy& strategy);
 /// Whether that is `sync`.
 bool in_lock_step(const Strategy& strategy);

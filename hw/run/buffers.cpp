@@ -225,8 +225,7 @@ void Buffers::extend_versions(const Op& op, Pulled& pulled, int updates) {
   const auto samples = sample_positions(pulled.values.size());
   for (; pulled.updates < updates; ++pulled.updates) {
     std::vector<float> now;
-    for (const std::size_t at : samples)
-      now.push_back(gradient_sum_at(roles_.plan().rank_count(), at, pulled.updates));
+    for (const std::size_t at : samples) now.push_back(gradient_sum_at(roles_.plan().rank_count(), at, pulled.updates));
     const int ranks = roles_.plan().rank_count();
     now.push_back(static_cast<float>(ranks * (ranks + 1) / 2));
     if (!life(op).pushed) std::transform(samples.begin(), samples.end(), now.begin(), kept_at);

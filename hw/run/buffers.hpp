@@ -32,7 +32,8 @@ public:
   std::span<const std::byte> outgoing(const Instance& i, int iteration);
   /// Takes a piece of a transfer to this agent. @return whether it was the last one.
   bool take(const FrameHeader& header, Pieces pieces);
-  /// Input and output of a collective, input with the values of `iteration`; with `clear` nothing is left in the output.
+  /// Input and output of a collective, input with the values of `iteration`; with `clear` nothing is left in the
+  /// output.
   CollectiveBuffers collective(OpId op, int iteration, bool clear);
 
   /// Server: adds what arrived for `i` (an aggregation) to its tensor's sum of that iteration.

@@ -90,10 +90,10 @@ Seconds quantile_of(std::vector<Seconds> times, double share) {
 }
 
 std::string to_text(const AgentRecord& record) {
-  return nlohmann::json{
-      {"starts", record.iteration_start}, {"ends", record.iteration_end}, {"step_ends", record.step_ends},
-      {"compute", record.compute},        {"spans", json_of(record.spans)}, {"checked", record.checked},
-      {"elapsed", record.elapsed},        {"processor_time", record.processor_time}}
+  return nlohmann::json{{"starts", record.iteration_start}, {"ends", record.iteration_end},
+                        {"step_ends", record.step_ends},    {"compute", record.compute},
+                        {"spans", json_of(record.spans)},   {"checked", record.checked},
+                        {"elapsed", record.elapsed},        {"processor_time", record.processor_time}}
       .dump();
 }
 

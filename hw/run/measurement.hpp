@@ -20,8 +20,8 @@ struct MeasuredSpan {
 Seconds quantile_of(std::vector<Seconds> times, double share);
 
 struct Measurement {
-  /// Every measured step, warm-up left out. Of ranks at their own pace: what all together take for as many steps as there
-  /// are ranks, one such lot after the other, until the first rank has ended its last step.
+  /// Every measured step, warm-up left out. Of ranks at their own pace: what all together take for as many steps as
+  /// there are ranks, one such lot after the other, until the first rank has ended its last step.
   std::vector<Seconds> steps;
   /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
   /// that start comes after the end of the step before.

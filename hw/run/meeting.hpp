@@ -23,7 +23,8 @@ public:
   std::string get(const std::string& key) override;
   /// Returns when every agent has called it.
   void wait_for_all();
-  /// Hands a result to agent 0 and waits until it has all, at most `patience_s`. @return on agent 0 all results by agent, elsewhere nothing.
+  /// Hands a result to agent 0 and waits until it has all, at most `patience_s`. @return on agent 0 all results by
+  /// agent, elsewhere nothing.
   std::vector<std::string> gather(const std::string& result, double patience_s);
 
   /// Takes a frame that belongs to the meeting; false for any other.

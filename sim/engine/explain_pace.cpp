@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
@@ -29,6 +30,34 @@ std::string staleness_text(const std::vector<double>& shares) {
   constexpr double kNearlyAll = 0.99;
   return fmt::format("  staleness    {:.1f} steps of others on average, half of all at most {}, 99 % at most {}\n",
                      mean, quantile(shares, kMedian), quantile(shares, kNearlyAll));
+}
+
+/// What share of the recorded time each server's link, either way, and its threads were busy.
+std::string servers_text(const Plan& plan, const Prediction& prediction) {
+  double elapsed = 0.0;
+  std::map<QueueId, double> busy;
+  for (const Span& span : prediction.spans) {
+    const Op& op = plan.ops[static_cast<std::size_t>(span.op)];
+    elapsed = std::max(elapsed, span.end.value());
+    if (op.kind == OpKind::HostWork && op.tensor >= 0 && op.queue >= 0)
+      busy[op.queue] += (span.end - span.start).value();
+  }
+  if (elapsed <= 0.0) return {};
+  const auto share_of_link = [&](const std::string& name) {
+    const auto found = std::find_if(prediction.links.begin(), prediction.links.end(),
+                                    [&](const LinkUse& link) { return link.name == name; });
+    return found == prediction.links.end() ? 0.0 : 100.0 * found->utilization;
+  };
+  std::string out;
+  for (const auto& [queue, seconds] : busy) {
+    const Queue& threads = plan.queues[static_cast<std::size_t>(queue)];
+    const auto op = std::find_if(plan.ops.begin(), plan.ops.end(), [&](const Op& o) { return o.queue == queue; });
+    const std::string node = fmt::format("node{}", op->from.place.node);
+    out += fmt::format("  {:<13}link in {:.0f} %, out {:.0f} %, threads {:.0f} % busy\n",
+                       threads.name.substr(0, threads.name.find(' ')), share_of_link(node + "/nic-in"),
+                       share_of_link(node + "/nic-out"), 100.0 * seconds / (elapsed * std::max(1, threads.slots)));
+  }
+  return out;
 }
 
 std::string closed_form_text(const ClosedNetwork& network, int workers, double simulated) {
@@ -57,6 +86,7 @@ std::string pace_text(const Problem& problem, const Prediction& prediction) {
       fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each from {} to {} a step\n", rate,
                   format_seconds(*fastest), format_seconds(*slowest));
   out += staleness_text(prediction.staleness);
+  out += servers_text(problem.plan, prediction);
   try {
     out += closed_form_text(closed_network(problem.plan, problem.cluster), workers, rate);
   } catch (const PlanError& e) {

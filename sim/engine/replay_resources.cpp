@@ -93,8 +93,7 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
 void Replay::start_compute(const Instance& instance) {
   Device& device = devices_[static_cast<std::size_t>(instance.cell)];
   device.running = instance;
-  device.remaining =
-      compute_time(plan_, op_of(instance), instance.cell, instance.iteration).value() * device.slowdown;
+  device.remaining = compute_time(plan_, op_of(instance), instance.cell, instance.iteration).value() * device.slowdown;
   device.since = network_.now().value();
   arm_compute(device, instance);
 }

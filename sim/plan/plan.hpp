@@ -61,7 +61,8 @@ struct End {
   Place place;
 };
 
-/// `op` must be complete before this one starts; `lag` 1 means the op of the iteration before, 2 of the one before that.
+/// `op` must be complete before this one starts; `lag` 1 means the op of the iteration before, 2 of the one before
+/// that.
 struct After {
   OpId op = 0;
   int lag = 0;
@@ -120,8 +121,8 @@ struct Op {
   CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
   std::string protocol;  ///< Collective: name in CollectiveCosts::protocols; empty: the cluster tells none apart
-  /// Collective: measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its rounds,
-  /// costs and bytes, so many times. Its setup in `duration` has it already.
+  /// Collective: measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its
+  /// rounds, costs and bytes, so many times. Its setup in `duration` has it already.
   double ratio = 1.0;
 };
 
@@ -147,8 +148,8 @@ struct Plan {
   /// The op of every rank that ends its step, where ranks need not wait for each other in every step (asynchronous
   /// training, bounded staleness); -1: all are in lock step.
   OpId step_end = -1;
-  double step_variation = 0.0;      ///< of the compute of such ranks' steps: its coefficient of variation
-  std::int32_t tensors = 0;         ///< pieces that servers keep, see Op::tensor
+  double step_variation = 0.0;  ///< of the compute of such ranks' steps: its coefficient of variation
+  std::int32_t tensors = 0;     ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
   std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
   std::vector<Op> ops;             ///< every `after` names an op; those with lag 0 form no cycle
@@ -163,9 +164,10 @@ struct Plan {
   [[nodiscard]] std::pair<int, int> cell_ranks(Scope scope, int cell) const;
 };
 
-/// How long a compute op takes a rank in an iteration, on a device of speed 1. In lock step `duration`. A rank at its own
-/// pace draws one of the profiled steps and how far it is from the mean, for each of its own, the same on every back end; and ranks do not begin all at
-/// once: in the first iteration their compute is longer by a random part of what all ranks take one after another.
+/// How long a compute op takes a rank in an iteration, on a device of speed 1. In lock step `duration`. A rank at its
+/// own pace draws one of the profiled steps and how far it is from the mean, for each of its own, the same on every
+/// back end; and ranks do not begin all at once: in the first iteration their compute is longer by a random part of
+/// what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 
 /// What people call an op: `backward fc6`, `push fc6/weight[1]`, `all-reduce bucket 3`. An op of several parts is

@@ -87,8 +87,8 @@ private:
 
   const Plan& plan_;
   int rank_;
-  std::map<std::pair<OpId, int>, const Span*> spans_;      ///< by op and iteration
-  std::vector<std::pair<OpId, TraceOpKind>> kept_;         ///< in the order of the plan
+  std::map<std::pair<OpId, int>, const Span*> spans_;  ///< by op and iteration
+  std::vector<std::pair<OpId, TraceOpKind>> kept_;     ///< in the order of the plan
   std::map<OpId, std::vector<std::string>> after_;
 };
 

@@ -1,5 +1,6 @@
 // What the processes of a run hold, handed from one to the other without any wires.
 #include "hw/run/buffers.hpp"
+
 #include "tests/support/catch.hpp"
 #include "tests/testbed/small_run.hpp"
 
@@ -13,8 +14,7 @@ using Options = std::map<std::string, std::string>;
 /// The largest tensor of two workers and a server.
 class Exchange {
 public:
-  explicit Exchange(const Options& options = {})
-      : plan_(test::small_plan("ps", 2, options)) {
+  explicit Exchange(const Options& options = {}) : plan_(test::small_plan("ps", 2, options)) {
     for (const Op& op : plan_.ops)
       if (op.tensor >= 0 && op.bytes > 1e6) tensor_ = op.tensor;
   }

@@ -12,8 +12,8 @@
 
 #include "base/error.hpp"
 #include "hw/run/launch.hpp"
-#include "tests/support/catch.hpp"
 #include "hw/run/links.hpp"
+#include "tests/support/catch.hpp"
 #include "tests/testbed/small_run.hpp"
 
 using namespace simsync;

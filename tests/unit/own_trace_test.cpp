@@ -3,6 +3,7 @@
 
 #include "models/reader.hpp"
 #include "models/trace/traced_model.hpp"
+#include "sim/timeline/trace_of.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab_run.hpp"
 #include "tests/support/small_traces.hpp"
@@ -37,7 +38,7 @@ double predicted(const Trace& trace, int steps) {
 }
 
 /// Steps of milliseconds whose compute is 10.5 ms times each factor.
-Trace trace_of(const std::vector<double>& factors) {
+Trace trace_with(const std::vector<double>& factors) {
   Trace trace;
   for (const double factor : factors)
     trace.steps.push_back(two_layer_step(static_cast<int>(trace.steps.size()) + 1, 1e-3 * factor));
@@ -47,11 +48,41 @@ Trace trace_of(const std::vector<double>& factors) {
 }  // namespace
 
 TEST_CASE("one worker reproduces the compute of its own trace", "[trace]") {
-  CHECK_THAT(predicted(trace_of({1.0}), 50), WithinRel(10.5e-3, 1e-6));
-  CHECK_THAT(predicted(trace_of({1.0, 1.0, 1.0}), 50), WithinRel(10.5e-3, 1e-6));
+  CHECK_THAT(predicted(trace_with({1.0}), 50), WithinRel(10.5e-3, 1e-6));
+  CHECK_THAT(predicted(trace_with({1.0, 1.0, 1.0}), 50), WithinRel(10.5e-3, 1e-6));
 }
 
 TEST_CASE("one worker that draws its trace's steps takes their mean", "[trace]") {
   // 0.9, 1 and 1.1 times 10.5 ms: one drawn step is off by 8 % (rms), the mean of 2,000 by 0.2 %.
-  CHECK_THAT(predicted(trace_of({0.9, 1.0, 1.1}), 2000), WithinRel(10.5e-3, 0.006));
+  CHECK_THAT(predicted(trace_with({0.9, 1.0, 1.1}), 2000), WithinRel(10.5e-3, 0.006));
+}
+
+TEST_CASE("a worker that was replayed, traced and imported has the model's layers and bytes", "[trace]") {
+  const LabModel lab{{.bytes = 1e6, .forward = 1e-3, .backward = 2e-3},
+                     {.bytes = 4e5, .forward = 3e-3, .backward = 4e-3},
+                     {.bytes = 8.0, .forward = 5e-3, .backward = 6e-3}};
+  Strategy strategy = on_server(lab.model, 2, {2, -1});
+  strategy.graph.pull_at_step_start = true;
+  const Cluster cluster = lab_cluster(2, 1, {.nic = 1e9}, 1);
+  const Plan plan = compile(lab.model, lab.profile, cluster, strategy);
+  const Prediction run = replay(plan, cluster, {.record = true});
+  const Trace trace = trace_of(plan, run.spans, 1);
+  REQUIRE_FALSE(trace.steps.empty());
+  CHECK(trace.steps.front().number == 2);  // nothing was received before the first
+  const TracedModel traced = layers_of(trace);
+  REQUIRE(traced.layers.size() == 3);
+  for (std::size_t layer = 0; layer < 3; ++layer) {
+    REQUIRE(traced.layers[layer].variables.size() == 1);
+    CHECK(traced.layers[layer].variables.front().shape ==
+          std::vector<std::int64_t>{lab.model.variable(static_cast<VariableId>(layer)).elements()});
+    for (const auto& step : traced.steps) {
+      CHECK_THAT(step[layer].forward.value(), WithinRel(lab.profile.layers[layer].forward.value(), 1e-6));
+      CHECK_THAT(step[layer].backward.value(), WithinRel(lab.profile.layers[layer].backward.value(), 1e-6));
+    }
+  }
+  for (const TraceStep& step : trace.steps) {
+    const auto updates = std::count_if(step.ops.begin(), step.ops.end(),
+                                       [](const TraceOp& op) { return op.kind == TraceOpKind::Update; });
+    CHECK(updates == 3);
+  }
 }

@@ -58,7 +58,8 @@ TEST_CASE("a window lets the others begin before the rest of a message", "[engin
   CHECK_THAT(rest_at_once[0], WithinRel(4.0, 1e-6));
   CHECK_THAT(rest_at_once[1], WithinRel(4.5, 1e-6));
   CHECK_THAT(rest_at_once[2], WithinRel(6.0, 1e-6));
-  // Later turns of 1 MB: 0 at 0.5 and 2.5, 1 at 1.0 and done at 3.0, 2 at 1.5 and 4.0, then 0 at 5.0, 2 done at 5.5, 0 at 6.0.
+  // Later turns of 1 MB: 0 at 0.5 and 2.5, 1 at 1.0 and done at 3.0, 2 at 1.5 and 4.0, then 0 at 5.0, 2 done at 5.5, 0
+  // at 6.0.
   const auto in_turns = arrivals({3e6, 1e6, 2e6}, 0.5e6, 1e6);
   CHECK_THAT(in_turns[1], WithinRel(3.0, 1e-6));
   CHECK_THAT(in_turns[2], WithinRel(5.5, 1e-6));

@@ -110,6 +110,11 @@ std::optional<double> CsvTable::number(std::size_t row, const std::string& colum
   return value;
 }
 
+void CsvTable::refuse(std::size_t row, const std::string& message, const std::string& help) const {
+  throw InputError(Diagnostic{
+      .origin = {file_, line(row), 1}, .message = message, .key = {}, .source_line = {}, .note = {}, .help = help});
+}
+
 std::string csv_row(const std::vector<std::string>& cells) {
   std::string out;
   for (std::size_t i = 0; i < cells.size(); ++i) {

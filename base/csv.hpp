@@ -27,6 +27,8 @@ public:
   [[nodiscard]] const std::string& file() const { return file_; }
   /// The line of the file on which `row` begins, counting from 1.
   [[nodiscard]] int line(std::size_t row) const { return lines_[row]; }
+  /// @throws InputError always: what is wrong with the row, and what would mend it.
+  [[noreturn]] void refuse(std::size_t row, const std::string& message, const std::string& help = {}) const;
 
 private:
   std::string file_;

@@ -23,22 +23,12 @@ std::string optional_text(yaml::Mapping& fields, const std::string& key) {
   return node ? node.text() : std::string{};
 }
 
-[[noreturn]] void refuse(const CsvTable& table, std::size_t row, const std::string& message,
-                         const std::string& help = {}) {
-  throw InputError(Diagnostic{.origin = {table.file(), table.line(row), 1},
-                              .message = message,
-                              .key = {},
-                              .source_line = {},
-                              .note = {},
-                              .help = help});
-}
-
 Seconds time_of(const CsvTable& table, std::size_t row, const std::string& column) {
   const auto micros = table.number(row, column);
-  if (!micros) refuse(table, row, fmt::format("column '{}' is empty", column));
+  if (!micros) table.refuse(row, fmt::format("column '{}' is empty", column));
   const double seconds = *micros * kMicrosecond;
   if (seconds < 0.0 || seconds > kLongestSeconds)
-    refuse(table, row, fmt::format("column '{}' is out of range: {} us", column, *micros));
+    table.refuse(row, fmt::format("column '{}' is out of range: {} us", column, *micros));
   return Seconds{seconds};
 }
 
@@ -75,8 +65,8 @@ public:
     if (!found.empty()) return found;
     std::vector<std::string> known;
     for (const auto& [name, id] : ids_) known.push_back(name);
-    refuse(table, row, fmt::format("model '{}' has no layer '{}'", model_.name(), pattern),
-           did_you_mean(pattern, known));
+    table.refuse(row, fmt::format("model '{}' has no layer '{}'", model_.name(), pattern),
+                 did_you_mean(pattern, known));
   }
 
 private:
@@ -116,7 +106,7 @@ void read_row(std::vector<LayerTime>& times, const CsvTable& table, std::size_t 
       for (const LayerId id : found) add(times[id], whole.forward, whole.backward);
     }
   }
-  if (pattern.empty()) refuse(table, row, "column 'layer' is empty");
+  if (pattern.empty()) table.refuse(row, "column 'layer' is empty");
   share(times, together, estimate, whole);
 }
 
@@ -125,7 +115,7 @@ std::size_t step_of(const CsvTable& table, std::size_t row) {
   if (!table.has("step")) return 1;
   const double step = table.number(row, "step").value_or(0.0);
   if (step < 1.0 || step > kMostSteps || step != std::floor(step))
-    refuse(table, row, fmt::format("column 'step': expected a whole number from 1 to {}", kMostSteps));
+    table.refuse(row, fmt::format("column 'step': expected a whole number from 1 to {}", kMostSteps));
   return static_cast<std::size_t>(step);
 }
 

@@ -7,27 +7,18 @@
 #include "base/csv.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/yaml_text.hpp"
 #include "models/profile_file.hpp"
 
 namespace simsync {
 namespace {
 
-/// A YAML scalar between quotes.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
 std::string manifest_text(const Model& model, const MeasuredProfile& profile) {
   std::string text =
       fmt::format("schema: {}\nmodel: {}\ndevice: {}\nprecision: {}\nbatch: {}\n", detail::kProfileSchema,
-                  quoted(model.name()), quoted(profile.device), profile.precision, profile.batch);
-  text += fmt::format("framework: {}\nsource: {}\n", quoted(profile.framework), quoted(profile.source));
-  if (!profile.note.empty()) text += fmt::format("note: {}\n", quoted(profile.note));
+                  yaml_quoted(model.name()), yaml_quoted(profile.device), profile.precision, profile.batch);
+  text += fmt::format("framework: {}\nsource: {}\n", yaml_quoted(profile.framework), yaml_quoted(profile.source));
+  if (!profile.note.empty()) text += fmt::format("note: {}\n", yaml_quoted(profile.note));
   return text;
 }
 

@@ -10,7 +10,7 @@
 #include "base/yaml.hpp"
 #include "platforms/calibration.hpp"
 #include "platforms/measured_ratios.hpp"
-#include "platforms/yaml_text.hpp"
+#include "base/yaml_text.hpp"
 
 namespace simsync {
 namespace {

@@ -7,7 +7,7 @@
 #include "platforms/fields.hpp"
 #include "platforms/measured_ratios.hpp"
 #include "platforms/reader.hpp"
-#include "platforms/yaml_text.hpp"
+#include "base/yaml_text.hpp"
 
 namespace simsync {
 namespace {

@@ -13,12 +13,7 @@ namespace simsync {
 namespace {
 
 [[noreturn]] void fail(const Study& study, std::size_t row, const std::string& message, const std::string& help = {}) {
-  throw InputError(Diagnostic{.origin = {study.table.file(), study.table.line(row), 1},
-                              .message = message,
-                              .key = {},
-                              .source_line = {},
-                              .note = {},
-                              .help = help});
+  study.table.refuse(row, message, help);
 }
 
 MappedValue value_of(const Study& study, const Field& field, std::size_t row) {

@@ -239,36 +239,49 @@ void Buffers::extend_versions(const Op& op, Pulled& pulled, int updates) {
 }
 
 void Buffers::check_pull(const Instance& i, int iteration, bool all) {
-  const Op& op = roles_.op(i);
+  if (life(roles_.op(i)).each) {
+    check_moved_on(i, all);
+  } else {
+    check_version(i, iteration, all);
+  }
+}
+
+/// What is read is smaller than before at every sample; nobody knows which gradients it has seen, but all other values
+/// have seen the same ones in the same order.
+void Buffers::check_moved_on(const Instance& i, bool all) {
   Pulled& pulled = pulls_.at(i.op);
   const auto samples = sample_positions(pulled.values.size());
-  const auto value_at = [&](std::size_t k) { return pulled.values[samples[k]]; };
-  if (life(op).each) {
-    std::vector<float>& before = pulled.versions.back();
-    for (std::size_t k = 0; k < samples.size(); ++k) {
-      if (!(value_at(k) < before[k])) wrong(roles_.plan(), i.op, rank_, samples[k], value_at(k), before[k]);
-      before[k] = value_at(k);
-    }
-  } else {
-    extend_versions(op, pulled, iteration + 1);
-    const auto agrees = [&](const std::vector<float>& version) {
-      for (std::size_t k = 0; k < samples.size(); ++k)
-        if (value_at(k) != version[k]) return false;
-      return true;
-    };
-    const auto version = std::find_if(pulled.versions.begin(), pulled.versions.end(), agrees);
-    const auto& newest = pulled.versions.back();
-    for (std::size_t k = 0; version == pulled.versions.end() && k < samples.size(); ++k)
-      if (value_at(k) != newest[k]) wrong(roles_.plan(), i.op, rank_, samples[k], value_at(k), newest[k]);
-    if (all && life(op).pushed) expect_plain(roles_.plan(), i.op, rank_, pulled.values, samples, version->back());
-    return;
+  std::vector<float>& before = pulled.versions.back();
+  for (std::size_t k = 0; k < samples.size(); ++k) {
+    const float now = pulled.values[samples[k]];
+    if (!(now < before[k])) wrong(roles_.plan(), i.op, rank_, samples[k], now, before[k]);
+    before[k] = now;
   }
-  if (!all) return;
-  // Nobody knows which gradients these have seen, but it was the same ones in the same order.
   std::size_t other = 0;
   while (other < pulled.values.size() && std::binary_search(samples.begin(), samples.end(), other)) ++other;
-  if (other < pulled.values.size())
+  if (all && other < pulled.values.size())
     expect_plain(roles_.plan(), i.op, rank_, pulled.values, samples, pulled.values[other]);
+}
+
+/// What is read is one of the versions that the staleness allows.
+void Buffers::check_version(const Instance& i, int iteration, bool all) {
+  const Op& op = roles_.op(i);
+  Pulled& pulled = pulls_.at(i.op);
+  extend_versions(op, pulled, iteration + 1);
+  const auto samples = sample_positions(pulled.values.size());
+  const auto first_wrong = [&](const std::vector<float>& version) {
+    std::size_t k = 0;
+    while (k < samples.size() && pulled.values[samples[k]] == version[k]) ++k;
+    return k;
+  };
+  const auto version = std::find_if(pulled.versions.begin(), pulled.versions.end(),
+                                    [&](const auto& known) { return first_wrong(known) == samples.size(); });
+  if (version == pulled.versions.end()) {
+    const auto& newest = pulled.versions.back();
+    const std::size_t k = first_wrong(newest);
+    wrong(roles_.plan(), i.op, rank_, samples[k], pulled.values[samples[k]], newest[k]);
+  }
+  if (all && life(op).pushed) expect_plain(roles_.plan(), i.op, rank_, pulled.values, samples, version->back());
 }
 
 }  // namespace simsync

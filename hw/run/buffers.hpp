@@ -93,6 +93,8 @@ private:
   }
   std::span<float> destination(const Instance& i, int iteration);
   void check_applied(const Instance& i, int iteration, Tensor& tensor);
+  void check_moved_on(const Instance& i, bool all);
+  void check_version(const Instance& i, int iteration, bool all);
   void extend_versions(const Op& op, Pulled& pulled, int updates);
 
   const Roles& roles_;

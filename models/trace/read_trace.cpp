@@ -30,14 +30,6 @@ public:
   Trace read();
 
 private:
-  [[noreturn]] void fail(std::size_t row, const std::string& message, const std::string& help = {}) const {
-    throw InputError(Diagnostic{.origin = {table_.file(), table_.line(row), 1},
-                                .message = message,
-                                .key = {},
-                                .source_line = {},
-                                .note = {},
-                                .help = help});
-  }
   [[nodiscard]] double number(std::size_t row, const char* column, double low, double high) const;
   [[nodiscard]] std::int64_t whole(std::size_t row, const char* column, double low, double high) const;
   [[nodiscard]] TraceOpKind kind(std::size_t row) const;
@@ -52,16 +44,16 @@ private:
 
 double TraceReader::number(std::size_t row, const char* column, double low, double high) const {
   const auto value = table_.number(row, column);
-  if (!value) fail(row, fmt::format("column '{}' is empty", column));
+  if (!value) table_.refuse(row, fmt::format("column '{}' is empty", column));
   if (*value < low || *value > high)
-    fail(row, fmt::format("column '{}': expected {:g} to {:g}, got {:g}", column, low, high, *value));
+    table_.refuse(row, fmt::format("column '{}': expected {:g} to {:g}, got {:g}", column, low, high, *value));
   return *value;
 }
 
 std::int64_t TraceReader::whole(std::size_t row, const char* column, double low, double high) const {
   const double value = number(row, column, low, high);
   if (value != std::floor(value))
-    fail(row, fmt::format("column '{}': expected a whole number, got {:g}", column, value));
+    table_.refuse(row, fmt::format("column '{}': expected a whole number, got {:g}", column, value));
   return static_cast<std::int64_t>(value);
 }
 
@@ -72,8 +64,8 @@ TraceOpKind TraceReader::kind(std::size_t row) const {
     if (text == name_of(kind)) return kind;
     known.emplace_back(name_of(kind));
   }
-  fail(row, fmt::format("column 'kind': '{}' is not one of {}", text, fmt::join(known, ", ")),
-       did_you_mean(text, known));
+  table_.refuse(row, fmt::format("column 'kind': '{}' is not one of {}", text, fmt::join(known, ", ")),
+                did_you_mean(text, known));
 }
 
 /// The names in the column `after`.
@@ -83,7 +75,7 @@ std::vector<std::string> TraceReader::names(std::size_t row) const {
   if (text.empty()) return out;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(';', begin), text.size());
-    if (end == begin) fail(row, "column 'after': a name between two ';' is empty");
+    if (end == begin) table_.refuse(row, "column 'after': a name between two ';' is empty");
     out.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -92,27 +84,29 @@ std::vector<std::string> TraceReader::names(std::size_t row) const {
 
 void TraceReader::check_kind(std::size_t row, const TraceOp& op) const {
   if (op.kind == TraceOpKind::Compute) {
-    if (!op.variable.empty()) fail(row, "column 'variable': a compute operation has none");
-    if (op.bytes.count != 0) fail(row, "column 'bytes': a compute operation moves none");
+    if (!op.variable.empty()) table_.refuse(row, "column 'variable': a compute operation has none");
+    if (op.bytes.count != 0) table_.refuse(row, "column 'bytes': a compute operation moves none");
     return;
   }
-  if (op.variable.empty()) fail(row, fmt::format("column 'variable' is empty, which no '{}' is", name_of(op.kind)));
+  if (op.variable.empty())
+    table_.refuse(row, fmt::format("column 'variable' is empty, which no '{}' is", name_of(op.kind)));
 }
 
 TraceOp TraceReader::op(std::size_t row) const {
   TraceOp op;
   op.name = table_.cell(row, "op");
-  if (op.name.empty()) fail(row, "column 'op' is empty");
+  if (op.name.empty()) table_.refuse(row, "column 'op' is empty");
   if (op.name.find(';') != std::string::npos)
-    fail(row, fmt::format("column 'op': the name '{}' holds a ';', which separates names in 'after'", op.name));
+    table_.refuse(row,
+                  fmt::format("column 'op': the name '{}' holds a ';', which separates names in 'after'", op.name));
   op.kind = kind(row);
   op.variable = table_.cell(row, "variable");
   if (!table_.cell(row, "bytes").empty()) op.bytes = {whole(row, "bytes", 0.0, kMostBytes)};
   op.start = Seconds{number(row, "start_s", -kLatestSecond, kLatestSecond)};
   op.end = Seconds{number(row, "end_s", -kLatestSecond, kLatestSecond)};
   if (op.end < op.start)
-    fail(row, fmt::format("operation '{}' ends at {:g} s, before it starts at {:g} s", op.name, op.end.value(),
-                          op.start.value()));
+    table_.refuse(row, fmt::format("operation '{}' ends at {:g} s, before it starts at {:g} s", op.name, op.end.value(),
+                                   op.start.value()));
   op.after = names(row);
   check_kind(row, op);
   return op;
@@ -127,11 +121,11 @@ void TraceReader::check_step(const StepRows& step) const {
       if (step.index.contains(name)) continue;
       std::vector<std::string> known;
       for (const auto& [other, position] : step.index) known.push_back(other);
-      fail(step.rows[i], fmt::format("column 'after': step {} has no operation '{}'", step.step.number, name),
-           did_you_mean(name, known));
+      table_.refuse(step.rows[i], fmt::format("column 'after': step {} has no operation '{}'", step.step.number, name),
+                    did_you_mean(name, known));
     }
   }
-  if (!computes) fail(step.rows.front(), fmt::format("step {} has no compute operation", step.step.number));
+  if (!computes) table_.refuse(step.rows.front(), fmt::format("step {} has no compute operation", step.step.number));
 }
 
 /// Takes operations away that wait for none that is left, until none is left.
@@ -152,9 +146,9 @@ void TraceReader::check_order(const StepRows& step) const {
   }
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (waits[i] > 0)
-      fail(step.rows[i],
-           fmt::format("operation '{}' of step {} waits for itself, or for others that wait for each other",
-                       ops[i].name, step.step.number));
+      table_.refuse(step.rows[i],
+                    fmt::format("operation '{}' of step {} waits for itself, or for others that wait for each other",
+                                ops[i].name, step.step.number));
   }
 }
 
@@ -167,8 +161,8 @@ Trace TraceReader::read() {
     TraceOp read = op(row);
     const auto [known, fresh] = step.index.emplace(read.name, step.rows.size());
     if (!fresh)
-      fail(row, fmt::format("step {} has the operation '{}' already, in line {}", number, read.name,
-                            table_.line(step.rows[known->second])));
+      table_.refuse(row, fmt::format("step {} has the operation '{}' already, in line {}", number, read.name,
+                                     table_.line(step.rows[known->second])));
     step.step.ops.push_back(std::move(read));
     step.rows.push_back(row);
   }

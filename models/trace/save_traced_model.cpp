@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/yaml_text.hpp"
 #include "models/profile_writer.hpp"
 #include "models/reader.hpp"
 #include "models/trace/layer_names.hpp"
@@ -12,28 +13,18 @@
 namespace simsync {
 namespace {
 
-/// A YAML scalar between quotes.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
 std::string parameters_of(const TracedLayer& layer) {
   std::vector<std::string> names;
   for (const TracedVariable& variable : layer.variables) names.push_back(variable.name);
   std::vector<std::string> entries;
   for (const TracedVariable& variable : layer.variables)
-    entries.push_back(
-        fmt::format("{}: [{}]", quoted(detail::name_within(variable.name, names)), fmt::join(variable.shape, ", ")));
+    entries.push_back(fmt::format("{}: [{}]", yaml_quoted(detail::name_within(variable.name, names)),
+                                  fmt::join(variable.shape, ", ")));
   return fmt::format("{}", fmt::join(entries, ", "));
 }
 
 std::string layer_line(const TracedLayer& layer) {
-  std::string text = fmt::format("  - {{layer: {}, kind: {}", quoted(layer.name), name_of(layer.kind));
+  std::string text = fmt::format("  - {{layer: {}, kind: {}", yaml_quoted(layer.name), name_of(layer.kind));
   if (!layer.variables.empty()) text += fmt::format(", parameters: {{{}}}", parameters_of(layer));
   return text + ", forward_flops: 0, output_bytes: 0B}\n";
 }
@@ -43,8 +34,8 @@ std::string layer_line(const TracedLayer& layer) {
 std::string model_text(const TracedModel& traced, const TraceOrigin& origin) {
   std::string text = fmt::format("# {}\n", origin.source);
   text += "# Its times are in the profile beside it: the work of its layers is not known.\n";
-  text += fmt::format("schema: simsync/model/v1\nname: {}\nbatch: {}\nsample: sample\nlayers:\n", quoted(origin.name),
-                      origin.batch);
+  text += fmt::format("schema: simsync/model/v1\nname: {}\nbatch: {}\nsample: sample\nlayers:\n",
+                      yaml_quoted(origin.name), origin.batch);
   for (const TracedLayer& layer : traced.layers) text += layer_line(layer);
   return text;
 }

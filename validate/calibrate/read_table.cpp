@@ -22,14 +22,6 @@ public:
   std::vector<Probe> read();
 
 private:
-  [[noreturn]] void fail(std::size_t row, const std::string& message, const std::string& help = {}) const {
-    throw InputError(Diagnostic{.origin = {table_.file(), table_.line(row), 1},
-                                .message = message,
-                                .key = {},
-                                .source_line = {},
-                                .note = {},
-                                .help = help});
-  }
   [[nodiscard]] bool taken(std::size_t row) const;
   [[nodiscard]] double number(std::size_t row, const char* column, double least) const;
   [[nodiscard]] int whole(std::size_t row, const char* column, int least) const;
@@ -53,15 +45,17 @@ bool TableReader::taken(std::size_t row) const {
 
 double TableReader::number(std::size_t row, const char* column, double least) const {
   const auto value = table_.number(row, column);
-  if (!value) fail(row, fmt::format("column '{}' is empty", column));
-  if (*value < least) fail(row, fmt::format("column '{}': expected at least {:g}, got {:g}", column, least, *value));
+  if (!value) table_.refuse(row, fmt::format("column '{}' is empty", column));
+  if (*value < least)
+    table_.refuse(row, fmt::format("column '{}': expected at least {:g}, got {:g}", column, least, *value));
   return *value;
 }
 
 int TableReader::whole(std::size_t row, const char* column, int least) const {
   const double value = number(row, column, least);
   if (value != std::floor(value) || value > kMostRanks)
-    fail(row, fmt::format("column '{}': expected a whole number up to {}, got {:g}", column, kMostRanks, value));
+    table_.refuse(row,
+                  fmt::format("column '{}': expected a whole number up to {}, got {:g}", column, kMostRanks, value));
   return static_cast<int>(value);
 }
 
@@ -73,17 +67,19 @@ E TableReader::word(std::size_t row, const char* column, const std::vector<std::
     if (name == text) return value;
     known.push_back(name);
   }
-  fail(row, fmt::format("column '{}': '{}' is not one of {}", column, text, fmt::join(known, ", ")),
-       did_you_mean(text, known));
+  table_.refuse(row, fmt::format("column '{}': '{}' is not one of {}", column, text, fmt::join(known, ", ")),
+                did_you_mean(text, known));
 }
 
 Seconds TableReader::compute(std::size_t row, ProbeKind kind) const {
   const bool told = table_.has(kCompute) && !table_.cell(row, kCompute).empty();
   if (kind == ProbeKind::Overlap) {
     if (told) return Seconds{number(row, kCompute, kLeastTime)};
-    fail(row, fmt::format("an overlap without '{}': what each device computes beside the all-reduces", kCompute));
+    table_.refuse(row,
+                  fmt::format("an overlap without '{}': what each device computes beside the all-reduces", kCompute));
   }
-  if (told) fail(row, fmt::format("column '{}': nothing is computed during a probe '{}'", kCompute, name_of(kind)));
+  if (told)
+    table_.refuse(row, fmt::format("column '{}': nothing is computed during a probe '{}'", kCompute, name_of(kind)));
   return {};
 }
 
@@ -125,7 +121,8 @@ std::optional<Probe> TableReader::collective(std::size_t row) const {
   probe.per_node = whole(row, "gpus_per_node", 1);
   const int nodes = whole(row, "nodes", 1);
   if (nodes > kMostRanks / probe.per_node)
-    fail(row, fmt::format("{} nodes of {} devices: expected at most {} ranks", nodes, probe.per_node, kMostRanks));
+    table_.refuse(row,
+                  fmt::format("{} nodes of {} devices: expected at most {} ranks", nodes, probe.per_node, kMostRanks));
   probe.ranks = probe.per_node * nodes;
   if (probe.ranks < 2) return std::nullopt;
   const double size = number(row, "size_bytes", 1.0);

@@ -1,4 +1,4 @@
-// Texts as YAML that reads back to the same. Private to platforms.
+// Texts as YAML that reads back to the same.
 #pragma once
 #include <string>
 

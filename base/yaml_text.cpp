@@ -1,4 +1,4 @@
-#include "platforms/yaml_text.hpp"
+#include "base/yaml_text.hpp"
 
 #include <fmt/format.h>
 

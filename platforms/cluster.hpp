@@ -26,6 +26,11 @@ struct LinkClass {
   Seconds message_cost;  ///< fixed cost of one message besides latency
   /// Message size at which half of the rate is reached (rate = bandwidth * m / (m + half_size)); 0: no effect.
   Bytes half_size;
+  /// The most that a word without data, or the first byte of a transfer, waits behind other transfers in a port which
+  /// holds them up: what the last byte of its full queue waits. 0: ports keep no queue.
+  Seconds queueing_delay;
+  /// The same in a port that they pass in bursts, because another one on their way holds them up.
+  Seconds passing_delay;
   bool full_duplex = true;  ///< false: both directions share `bandwidth`
   friend bool operator==(const LinkClass&, const LinkClass&) = default;
 };
@@ -46,8 +51,8 @@ struct DeviceClass {
 
 /// The host processor, which runs parameter servers and sums gradients.
 struct CpuClass {
-  int threads = 8;                  ///< server threads working at a time
-  Seconds per_tensor{30e-6};        ///< fixed cost of handling one tensor on a server: a thread is busy
+  int threads = 8;            ///< server threads working at a time
+  Seconds per_tensor{30e-6};  ///< fixed cost of handling one tensor on a server: a thread is busy
   /// From a request's arrival until a thread begins with it, if one is free: wake-up and hand-over. All wait at once.
   Seconds dispatch_latency;
   BytesPerSecond update_rate{4e9};  ///< gradient bytes applied (sum + optimizer) per second and thread

@@ -37,6 +37,8 @@ void visit(V& v, LinkClass& link) {
   v.may("per_flow_cap", link.per_flow_cap, kRate);
   v.may("message_cost", link.message_cost, kTime);
   v.may("half_size", link.half_size, kSize);
+  v.may("queueing_delay", link.queueing_delay, kTime);
+  v.may("passing_delay", link.passing_delay, kTime);
   v.may("full_duplex", link.full_duplex, kNone);
 }
 

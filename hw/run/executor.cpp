@@ -68,7 +68,7 @@ AgentRecord Executor::run() {
 void Executor::run_iterations() {
   record_.iteration_start.assign(static_cast<std::size_t>(options_.iterations), -1.0);
   record_.iteration_end.assign(static_cast<std::size_t>(options_.iterations), 0.0);
-  record_.compute.assign(static_cast<std::size_t>(options_.iterations), 0.0);
+  record_.timed.assign(static_cast<std::size_t>(options_.iterations), 0.0);
   if (duties_.tasks.empty() && duties_.ends + duties_.asked == 0) finished_ = options_.iterations;
   device_free_ = now_s();
   for (std::size_t task = 0; finished_ == 0 && task < duties_.tasks.size(); ++task)
@@ -303,6 +303,7 @@ void Executor::start_transfer(const Instance& instance, int k) {
   const AgentId sink = roles_.sink(instance);
   if (source == sink) return start_copy(instance, k);
   if (source == options_.self) return send_bytes(instance, k);
+  if (op_of(instance).timed) note_start(instance, k, now_s());
   links_.send(source, {.kind = FrameKind::Ask, .op = instance.op, .cell = instance.cell, .iteration = k});
 }
 
@@ -328,7 +329,7 @@ void Executor::ended(const Instance& instance, int k, double at) {
   const auto start = started_.find({k, instance});
   if (noted(k)) record_.spans.push_back({instance, k, start == started_.end() ? -1.0 : start->second, at});
   if (start != started_.end()) {
-    if (op_of(instance).kind == OpKind::Compute) record_.compute[static_cast<std::size_t>(k)] += at - start->second;
+    if (op_of(instance).timed) record_.timed[static_cast<std::size_t>(k)] += at - start->second;
     started_.erase(start);
   }
   leave_queue(instance);

@@ -91,7 +91,7 @@ Seconds quantile_of(std::vector<Seconds> times, double share) {
 
 std::string to_text(const AgentRecord& record) {
   return nlohmann::json{{"starts", record.iteration_start}, {"ends", record.iteration_end},
-                        {"step_ends", record.step_ends},    {"compute", record.compute},
+                        {"step_ends", record.step_ends},    {"timed", record.timed},
                         {"spans", json_of(record.spans)},   {"checked", record.checked},
                         {"elapsed", record.elapsed},        {"processor_time", record.processor_time}}
       .dump();
@@ -102,7 +102,7 @@ AgentRecord agent_record(const std::string& text) {
   return {.iteration_start = json.at("starts").get<std::vector<double>>(),
           .iteration_end = json.at("ends").get<std::vector<double>>(),
           .step_ends = json.at("step_ends").get<std::vector<double>>(),
-          .compute = json.at("compute").get<std::vector<double>>(),
+          .timed = json.at("timed").get<std::vector<double>>(),
           .spans = spans_of(json.at("spans")),
           .checked = json.at("checked").get<std::int64_t>(),
           .elapsed = json.at("elapsed").get<double>(),
@@ -112,7 +112,7 @@ AgentRecord agent_record(const std::string& text) {
 std::string to_text(const Measurement& measurement) {
   return nlohmann::json{{"steps", values_of(measurement.steps)},
                         {"active", values_of(measurement.active)},
-                        {"compute", values_of(measurement.compute)},
+                        {"timed", values_of(measurement.timed)},
                         {"spans", json_of(measurement.spans)},
                         {"rank_steps", values_of(measurement.rank_steps)},
                         {"staleness", measurement.staleness},
@@ -126,7 +126,7 @@ Measurement measurement(const std::string& text) {
   Measurement out;
   out.steps = times_of(json.at("steps"));
   out.active = times_of(json.at("active"));
-  out.compute = times_of(json.at("compute"));
+  out.timed = times_of(json.at("timed"));
   out.spans = spans_of(json.at("spans"));
   out.rank_steps = times_of(json.at("rank_steps"));
   out.staleness = json.at("staleness").get<std::vector<double>>();
@@ -139,7 +139,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
   Measurement out;
   const auto starts = over_agents(records, &AgentRecord::iteration_start, true);
   const auto ends = over_agents(records, &AgentRecord::iteration_end, false);
-  const auto compute = over_agents(records, &AgentRecord::compute, false);
+  const auto timed = over_agents(records, &AgentRecord::timed, false);
   std::map<std::pair<int, Instance>, MeasuredSpan> spans;
   for (const auto& record : records) {
     for (const auto& span : record.spans) {
@@ -155,7 +155,7 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
   for (std::size_t k = static_cast<std::size_t>(std::max(1, warm_up)); k + 1 < ends.size(); ++k) {
     out.steps.emplace_back(ends[k] - ends[k - 1]);
     out.active.emplace_back(ends[k] - std::max(ends[k - 1], starts[k]));
-    out.compute.emplace_back(compute[k]);
+    out.timed.emplace_back(timed[k]);
   }
   find_pace(records, out);
   for (const auto& [key, span] : spans)

@@ -26,7 +26,7 @@ struct Measurement {
   /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
   /// that start comes after the end of the step before.
   std::vector<Seconds> active;
-  std::vector<Seconds> compute;     ///< of the same steps: what the compute ops of the slowest rank took together
+  std::vector<Seconds> timed;       ///< of the same steps: what the timed ops of the slowest agent took together
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
   std::vector<Seconds> rank_steps;  ///< of ranks at their own pace: the mean step of each; else empty
   std::vector<double> staleness;    ///< see WorkerPace
@@ -44,7 +44,7 @@ struct AgentRecord {
   std::vector<double> iteration_start;  ///< when this agent started its first instance; negative: it starts none
   std::vector<double> iteration_end;    ///< when the last instance that ends at this agent ended
   std::vector<double> step_ends;        ///< when this rank ended its steps, where the plan has a `step_end`
-  std::vector<double> compute;          ///< what this agent's compute ops took together, from start to end of each
+  std::vector<double> timed;            ///< what this agent's timed ops took together, from start to end of each
   std::vector<MeasuredSpan> spans;      ///< start or end is negative when it is not this agent that knows it
   std::int64_t checked = 0;
   double elapsed = 0.0;         ///< s from its first op to its last

@@ -9,7 +9,7 @@ ProbeTimes run_probe(const ProbeRun& run, const Cluster& cluster, LaunchOptions 
   options.run.warm_up = run.warm_up;
   options.run.iterations = run.iterations;
   const Measurement measured = launch(plan_of(run.probe, cluster), options);
-  if (run.probe.kind == ProbeKind::Overlap) return {measured.compute};
+  if (times_some_ops(run.probe.kind)) return {measured.timed};
   return {run.probe.collective() ? measured.steps : measured.active};
 }
 

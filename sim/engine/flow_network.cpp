@@ -51,6 +51,7 @@ private:
 struct Flow {
   s4u::CommPtr comm;
   FlowNetwork::Token token = 0;
+  int path = 0;
   std::size_t slot = 0;  ///< its own place in the pool
 };
 
@@ -64,6 +65,7 @@ struct FlowNetwork::State {
   struct PathHost {
     s4u::Host* host = nullptr;
     std::size_t page = 0;
+    std::vector<int> links;  ///< by number
   };
   struct PendingFlow {
     int path;
@@ -91,6 +93,7 @@ struct FlowNetwork::State {
   std::int64_t work = 0;
   Handler handler;
 
+  std::vector<std::vector<Flow*>> across;  ///< by link
   std::vector<std::unique_ptr<Flow>> flows;
   std::vector<std::size_t> free_flows;
   std::vector<s4u::CommPtr> ended;
@@ -103,6 +106,7 @@ struct FlowNetwork::State {
   s4u::Link* cap_link(double cap);
   void flush();
   void launch(const PendingFlow& flow);
+  void end(Flow& flow);
 };
 
 FlowNetwork& FlowNetwork::instance() {
@@ -128,9 +132,7 @@ FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
     auto* flow = activity.get_data<Flow>();
     if (flow == nullptr) return;
     const Token token = flow->token;
-    --state->in_flight;
-    state->ended.push_back(std::move(flow->comm));  // SimGrid still looks at it when this callback has returned
-    state->free_flows.push_back(flow->slot);
+    state->end(*flow);
     state->handler(token);
   });
   state_->add_page();
@@ -184,6 +186,7 @@ void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   s.hosts_used = 0;
   s.caps.clear();
   s.links_used = 0;
+  s.across.clear();
   s.started = 0;
   s.in_flight = 0;
   s.work = 0;
@@ -196,6 +199,7 @@ int FlowNetwork::add_link(BytesPerSecond bandwidth) {
   SIMSYNC_ASSERT(bandwidth.value() > 0.0);
   if (s.links_used == s.links.size()) s.add_page();
   s.links[s.links_used]->set_bandwidth(bandwidth.value());
+  s.across.emplace_back();
   return static_cast<int>(s.links_used++);
 }
 
@@ -211,7 +215,8 @@ int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
   }
   if (cap.value() < narrowest) route.emplace_back(s.cap_link(cap.value()));
   if (s.hosts_used == s.hosts.size()) s.add_page();
-  const State::PathHost& path = s.hosts[s.hosts_used];
+  State::PathHost& path = s.hosts[s.hosts_used];
+  path.links = links;
   s.pages[path.page].zone->add_route(path.host->get_netpoint(), nullptr, nullptr, nullptr, route, false);
   return static_cast<int>(s.hosts_used++);
 }
@@ -258,12 +263,35 @@ void FlowNetwork::State::launch(const PendingFlow& wanted) {
   Flow& flow = *flows[free_flows.back()];
   free_flows.pop_back();
   flow.token = wanted.token;
+  flow.path = wanted.path;
   const PathHost& path = hosts[static_cast<std::size_t>(wanted.path)];
+  for (const int link : path.links) across[static_cast<std::size_t>(link)].push_back(&flow);
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
   flow.comm->set_payload_size(static_cast<std::uint64_t>(std::llround(wanted.bytes)));
   flow.comm->set_source(path.host);
   flow.comm->set_destination(pages[path.page].sink);  // the last setter starts it
+}
+
+void FlowNetwork::State::end(Flow& flow) {
+  --in_flight;
+  ended.push_back(std::move(flow.comm));  // SimGrid still looks at it when its callback has returned
+  free_flows.push_back(flow.slot);
+  for (const int link : hosts[static_cast<std::size_t>(flow.path)].links) {
+    auto& there = across[static_cast<std::size_t>(link)];
+    const auto own = std::find(there.begin(), there.end(), &flow);
+    *own = there.back();
+    there.pop_back();
+  }
+}
+
+void FlowNetwork::visit_flows(int link, const std::function<void(int, double)>& visit) const {
+  for (const Flow* flow : state_->across.at(static_cast<std::size_t>(link)))
+    visit(flow->path, flow->comm->get_remaining());
+}
+
+std::size_t FlowNetwork::flows_across(int link) const {
+  return state_->across.at(static_cast<std::size_t>(link)).size();
 }
 
 void FlowNetwork::after(Seconds delay, Token token) {

@@ -36,6 +36,11 @@ public:
   /// Starts moving `bytes` along a path; `token` is handed to the handler when the last byte has arrived. Less than
   /// half a byte arrives at once.
   void start_flow(int path, double bytes, Token token);
+  /// Calls `visit` for every flow across `link` that is under way, with its path and the bytes that it has left. Flows
+  /// that start at this very instant are not among them.
+  void visit_flows(int link, const std::function<void(int path, double bytes_left)>& visit) const;
+  /// How many flows visit_flows would visit.
+  [[nodiscard]] std::size_t flows_across(int link) const;
   /// Hands `token` to the handler after `delay`.
   void after(Seconds delay, Token token);
   /// Runs until nothing is left to happen. The handler may start flows and delays.

@@ -35,7 +35,8 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       topology_(cluster, nodes_needed(plan, folding_)),
       network_(FlowNetwork::instance()),
       ways_(plan, cells_, topology_, network_),
-      telling_(plan, cells_, topology_),
+      ports_(network_, ways_),
+      telling_(plan, cells_, topology_, ports_),
       recorder_(options.record),
       pace_(cells_.ranks().size(), options.steps_per_worker),
       devices_(cells_.ranks().size()) {
@@ -195,6 +196,9 @@ void Replay::handle(FlowNetwork::Token token) {
       break;
     case Event::SetupEnds:
       enter_connection(p.instance);
+      break;
+    case Event::PortReached:
+      start_first_turn(p.instance);
       break;
     case Event::TurnEnds:
       end_turn(p.instance, p.bytes_left);

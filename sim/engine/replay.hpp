@@ -14,6 +14,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/engine/flow_network.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/engine/port_queues.hpp"
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/replay_state.hpp"
 #include "sim/engine/telling.hpp"
@@ -63,8 +64,10 @@ private:
   void collective_on_device(int rank, int change);
   void start_transfer(const Instance& instance);
   void enter_connection(const Instance& instance);
+  void start_first_turn(const Instance& instance);
   /// `cause`: recorded span that ended.
   void leave_connection(const Instance& instance, std::int32_t cause);
+  void wait_behind(Connection& connection, const Connection::Waiting& last);
   void start_turn(const Connection::Waiting& next, std::int32_t cause);
   void end_turn(const Instance& instance, double bytes_left);
   void start_bytes(const Connection::Waiting& next, double bytes, Pending end, std::int32_t cause);
@@ -91,6 +94,7 @@ private:
   Topology topology_;
   FlowNetwork& network_;
   Ways ways_;
+  PortQueues ports_;
   Telling telling_;
   Recorder recorder_;
 

@@ -127,17 +127,30 @@ void Replay::start_transfer(const Instance& instance) {
 void Replay::enter_connection(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
   const Op& op = op_of(instance);
-  const Connection::Waiting all{instance, network_.now(), op.bytes + way.extra_bytes, op.first_turn};
+  const double bytes = op.bytes + way.extra_bytes;
   if (way.connection.from_node >= 0) {
     Connection& connection = connections_[way.connection];
-    if (connection.in_service >= op.streams) {
-      connection.waiting.push_back(all);
-      return;
-    }
+    if (connection.in_service >= op.streams)
+      return wait_behind(connection, {instance, network_.now(), bytes, op.first_turn});
     ++connection.in_service;
-    return start_turn(all, -1);
   }
+  const Seconds wait = ports_.first_byte(way.path, bytes);
+  if (wait.value() <= 0.0) return start_first_turn(instance);
+  network_.after(wait, token({.event = Event::PortReached, .instance = instance}));
+}
+
+/// The stream of its connection, if it has one, is its own.
+void Replay::start_first_turn(const Instance& instance) {
+  const Way& way = ways_.way_of(instance);
+  const Op& op = op_of(instance);
+  const Connection::Waiting all{instance, network_.now(), op.bytes + way.extra_bytes, op.first_turn};
+  if (way.connection.from_node >= 0) return start_turn(all, -1);
   start_bytes(all, all.bytes, {.event = Event::FlowEnds, .instance = instance}, -1);
+}
+
+void Replay::wait_behind(Connection& connection, const Connection::Waiting& last) {
+  connection.waiting.push_back(last);
+  ports_.behind(ways_.way_of(last.instance).path, last.bytes);
 }
 
 /// The transfer has a stream of its connection.
@@ -153,8 +166,8 @@ void Replay::start_turn(const Connection::Waiting& next, std::int32_t cause) {
 
 /// Its stream goes to whoever has waited longest.
 void Replay::end_turn(const Instance& instance, double bytes_left) {
-  connections_[ways_.way_of(instance).connection].waiting.push_back(
-      {instance, network_.now(), bytes_left, op_of(instance).later_turn});
+  wait_behind(connections_[ways_.way_of(instance).connection],
+              {instance, network_.now(), bytes_left, op_of(instance).later_turn});
   leave_connection(instance, -1);
 }
 
@@ -167,6 +180,7 @@ void Replay::leave_connection(const Instance& instance, std::int32_t cause) {
   if (connection.waiting.empty() || stopped_) return;
   const Connection::Waiting next = connection.waiting.front();
   connection.waiting.pop_front();
+  ports_.behind(way.path, -next.bytes);
   ++connection.in_service;
   start_turn(next, cause);
 }

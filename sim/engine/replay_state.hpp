@@ -18,9 +18,10 @@ enum class Event : std::uint8_t {
   ComputeEnds,
   WorkEnds,
   SetupEnds,
-  TurnEnds,  ///< of a transfer that has more to send
-  Told,      ///< one that `instance` waits for has ended
-  Answered,  ///< `instance` leaves its queue
+  PortReached,  ///< by the first byte of a transfer
+  TurnEnds,     ///< of a transfer that has more to send
+  Told,         ///< one that `instance` waits for has ended
+  Answered,     ///< `instance` leaves its queue
   FlowEnds,
   CollectiveSetupEnds,
   HopStarts,

@@ -17,7 +17,10 @@ Seconds Telling::word(const Instance& done, OpId waiting, int cell) {
 Seconds Telling::ask(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (op.tensor < 0) return {};
-  return between(starts_at(op, transfer.cell), node_at(op.from, op, transfer.cell));
+  const int asked = node_at(op.from, op, transfer.cell);
+  const Seconds way = between(starts_at(op, transfer.cell), asked);
+  if (op.queue < 0 || op.from.kind != End::Kind::Fixed || op.from.place.gpu >= 0) return way;
+  return way + topology_.cluster().group_of(asked).cpu.dispatch_latency;
 }
 
 Seconds Telling::answer(const Instance& transfer) {
@@ -56,8 +59,8 @@ int Telling::ends_at(const Op& op, int cell) const {
 Seconds Telling::between(int from, int to) {
   if (from == to || from == kNowhere || to == kNowhere) return {};
   const auto [known, fresh] = known_.try_emplace({from, to});
-  if (fresh) known->second = topology_.path({from, -1}, {to, -1}).latency;
-  return known->second;
+  if (fresh) known->second = topology_.path({from, -1}, {to, -1});
+  return ports_.word(from, to, known->second.links, known->second.latency);
 }
 
 }  // namespace simsync::detail

@@ -5,20 +5,23 @@
 
 #include "platforms/topology.hpp"
 #include "sim/engine/cells.hpp"
+#include "sim/engine/port_queues.hpp"
 
 namespace simsync::detail {
 
-/// Latencies of the messages without data that parameter servers need: a worker learns that a server has updated a
+/// How long the messages without data take that parameter servers need: a worker learns that a server has updated a
 /// variable, asks for a read that waited in its own queue, and hears that a push has arrived before the next leaves a
-/// queue. Zero on one host, and among ops of which none belongs to a server. Plan, cells and topology must outlive it.
+/// queue. Zero on one host, and among ops of which none belongs to a server. Plan, cells, topology and ports must
+/// outlive it.
 class Telling {
 public:
-  Telling(const Plan& plan, const Cells& cells, const Topology& topology)
-      : plan_(plan), cells_(cells), topology_(topology) {}
+  Telling(const Plan& plan, const Cells& cells, const Topology& topology, PortQueues& ports)
+      : plan_(plan), cells_(cells), topology_(topology), ports_(ports) {}
 
   /// From where `done` ends to where the op that waits for it is started.
   Seconds word(const Instance& done, OpId waiting, int cell);
-  /// From where a transfer is started to where its bytes lie.
+  /// From where a transfer is started to where its bytes lie, and until a server's thread begins to send what was asked
+  /// for from a queue.
   Seconds ask(const Instance& transfer);
   /// From where a transfer arrives back to whose queue it occupies.
   Seconds answer(const Instance& transfer);
@@ -34,7 +37,8 @@ private:
   const Plan& plan_;
   const Cells& cells_;
   const Topology& topology_;
-  std::map<std::pair<int, int>, Seconds> known_;  ///< by nodes
+  PortQueues& ports_;
+  std::map<std::pair<int, int>, Path> known_;  ///< by nodes
 };
 
 }  // namespace simsync::detail

@@ -292,7 +292,8 @@ private:
   OpId pull(const Piece& piece, After fresh) {
     const bool proxy = piece.how.local_replication;
     const Scope scope = proxy ? Scope::Node : Scope::Rank;
-    fresh = dispatched(piece, scope, fresh);
+    // A read that waits in its worker's queue is asked for later (see Telling::ask).
+    if (w_.pull < 0) fresh = dispatched(piece, scope, fresh);
     if (per_tensor(piece).value() > 0.0) {
       Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
       serve.after = {fresh};

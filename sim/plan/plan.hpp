@@ -114,6 +114,7 @@ struct Op {
   double first_turn = kWhole;
   double later_turn = kWhole;
   int connection = 0;  ///< Transfer: which one, where several processes of a node have one each
+  bool timed = false;  ///< a probe is about how long it takes
   /// What waits for it, of its own iteration, becomes ready in an order that every instance draws (see draw_order).
   bool random_order = false;
   /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers; -1: none.

@@ -18,6 +18,7 @@ constexpr Seconds kStart{0.1};
 constexpr Seconds kStartOfProcess{0.28};
 constexpr Seconds kLongest{0.5};
 constexpr Seconds kShortest{0.03};
+constexpr double kLoaded = 0.8;  ///< part of the longest time that pushes beside reads take
 constexpr int kMostIterations = 40;
 constexpr int kLeastIterations = 7;
 
@@ -51,6 +52,7 @@ public:
     const int most = servers_ > 0 ? workers_ : workers_ - 1;
     for (const int ranks : std::set<int>{1, most})
       for (const ProbeKind kind : {ProbeKind::Push, ProbeKind::Pull}) tensors(kind, ranks);
+    for (const int ranks : std::set<int>{1, std::min(2, most), std::min(3, most), most}) reads(ranks);
     overlaps();
     return std::move(probes_);
   }
@@ -92,6 +94,13 @@ private:
     (void)add(kind, ranks, 4.0 * kKiB, 64);
     // The shorter on the wire, the more threads of the server are busy with them.
     if (ranks > 1) (void)add(kind, ranks, kKiB, 64);
+  }
+  /// Alone, beside pushes of one host, which its own link holds up, and of several, which the server's does. They go
+  /// on, by nominal rates, for longer than the reads are likely to.
+  void reads(int ranks) {
+    const double bytes =
+        ranks > 1 ? std::floor(kLoaded * longest_.value() * slowest_rate(cluster_) / (ranks - 1)) : 1.0;
+    (void)add(ProbeKind::Reads, ranks, bytes, 16);
   }
   /// Small and large all-reduces that go on, by nominal rates, for twice as long as the compute: then what it takes
   /// says how much they slow it, whatever they reach.
@@ -138,6 +147,8 @@ Seconds nominal_time(const Probe& probe, const Cluster& cluster) {
   constexpr Seconds kRound{100e-6};
   constexpr Seconds kTensor{20e-6};
   const double rate = slowest_rate(cluster);
+  if (probe.kind == ProbeKind::Reads)
+    return std::max(probe.count * (kRound + kTensor), (probe.ranks - 1) * Seconds{probe.bytes / rate});
   if (!probe.collective() && probe.kind != ProbeKind::Overlap) {
     const int senders = probe.kind == ProbeKind::Message ? 1 : probe.ranks;
     const auto tensors = static_cast<double>(senders * probe.count);

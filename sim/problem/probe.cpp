@@ -11,6 +11,8 @@
 namespace simsync {
 namespace {
 
+constexpr double kRead = 1024.0;  ///< bytes, of ProbeKind::Reads
+
 /// Devices of a node of the group that grows.
 int devices_per_node(const Cluster& cluster) {
   for (auto group = cluster.groups.rbegin(); group != cluster.groups.rend(); ++group)
@@ -54,6 +56,7 @@ Plan overlap_plan(const Probe& probe, const Cluster& cluster) {
   compute.scope = Scope::Rank;
   compute.queue = 0;
   compute.duration = probe.compute;
+  compute.timed = true;
   compute.reason = {Phase::Backward, -1, name_of(probe.kind)};
   const OpId last = probe.count;
   compute.after = {{0, 1}, {last, 1}};
@@ -77,35 +80,38 @@ public:
 
   Plan push() {
     const Place server = serve();
-    const CpuClass& cpu = cluster_.group_of(server.node).cpu;
-    std::vector<OpId> sent;
-    std::vector<After> summed;
-    for (tensor_ = 0; tensor_ < probe_.count; ++tensor_) {
-      sent.push_back(transfer({End::Kind::Host, {}}, {End::Kind::Fixed, server}, {}));
-      const Seconds duration = cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()};
-      const OpId sum = work(server, Scope::Rank, Phase::Aggregate, duration, {{dispatched(server, sent.back()), 0}});
-      Op& op = at(sum);
-      op.bytes = probe_.bytes;
-      op.one_at_a_time = true;  // of one tensor: the accumulator holds a lock
-      summed.push_back({work(server, Scope::Job, Phase::Update, Seconds{0.0}, {{sum, 0}}), 0});
-    }
-    tensor_ = 0;
-    const OpId all = work(server, Scope::Job, Phase::Serve, Seconds{0.0}, std::move(summed));
+    const std::vector<OpId> sent = pushes(server);
+    const OpId all = all_received(server);
     for (const OpId id : sent) at(id).after = {{all, 1}};
     return std::move(plan_);
   }
 
+  /// Tensors arrive in order: they share one stream of their worker's connection.
   Plan pull() {
     const Place server = serve();
     const OpId start = work(server, Scope::Job, Phase::Serve, Seconds{0.0}, {});
-    OpId last = start;
-    for (tensor_ = 0; tensor_ < probe_.count; ++tensor_) {
-      const Seconds duration = cluster_.group_of(server.node).cpu.per_tensor;
-      const OpId served = work(server, Scope::Rank, Phase::Serve, duration, {{dispatched(server, start), 0}});
-      last = transfer({End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}});
+    at(start).after = {{pulls(server, start, Scope::Rank).back(), 1}};
+    return std::move(plan_);
+  }
+
+  /// The queue of the reads is the first rank's, so that it asks for each.
+  Plan reads() {
+    const Place server = serve();
+    const OpId start = work(server, Scope::Job, Phase::Serve, Seconds{0.0}, {});
+    plan_.queues.push_back({.name = "reads", .scope = Scope::Job, .slots = 1});
+    for (const OpId id : pulls(server, start, Scope::Job)) {
+      Op& op = at(id);
+      op.queue = 1;
+      op.bytes = kRead;
+      op.timed = true;
+      received_.push_back({id, 0});
     }
-    // Tensors arrive in order: they share one stream of their worker's connection.
-    at(start).after = {{last, 1}};
+    for (int rank = 1; rank < plan_.rank_count(); ++rank) {
+      ++plan_.tensors;
+      const Place other{plan_.ranks[static_cast<std::size_t>(rank)].node, -1};
+      at(push(server, Scope::Job, {End::Kind::Fixed, other})).after = {{start, 0}};
+    }
+    at(start).after = {{all_received(server), 1}};
     return std::move(plan_);
   }
 
@@ -120,12 +126,50 @@ public:
     plan_ = std::move(plan);
     OpId last = 0;
     for (tensor_ = 0; tensor_ < probe_.count; ++tensor_)
-      last = transfer({End::Kind::Device, {}}, {End::Kind::Fixed, to}, {});
+      last = transfer(Phase::Push, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Fixed, to}, {});
     for (Op& op : plan_.ops) op.after = {{last, 1}};
     return std::move(plan_);
   }
 
 private:
+  /// The transfer of one more tensor to a server, which tells in `received_` that it has summed it.
+  OpId push(Place server, Scope scope, End from) {
+    const CpuClass& cpu = cluster_.group_of(server.node).cpu;
+    const OpId sent = transfer(Phase::Push, scope, from, {End::Kind::Fixed, server}, {});
+    const Seconds duration = cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()};
+    const OpId sum = work(server, scope, Phase::Aggregate, duration, {{dispatched(server, scope, sent), 0}});
+    Op& op = at(sum);
+    op.bytes = probe_.bytes;
+    op.one_at_a_time = true;  // of one tensor: the accumulator holds a lock
+    received_.push_back({work(server, Scope::Job, Phase::Update, Seconds{0.0}, {{sum, 0}}), 0});
+    ++tensor_;
+    return sent;
+  }
+
+  /// Ends when all that `received_` names has ended.
+  OpId all_received(Place server) {
+    tensor_ = 0;
+    return work(server, Scope::Job, Phase::Serve, Seconds{0.0}, received_);
+  }
+
+  std::vector<OpId> pushes(Place server) {
+    std::vector<OpId> sent;
+    for (int i = 0; i < probe_.count; ++i) sent.push_back(push(server, Scope::Rank, {End::Kind::Host, {}}));
+    return sent;
+  }
+
+  /// The transfers of `count` more tensors from a server, once `start` has ended.
+  std::vector<OpId> pulls(Place server, OpId start, Scope scope) {
+    std::vector<OpId> read;
+    for (int i = 0; i < probe_.count; ++i, ++tensor_) {
+      const Seconds duration = cluster_.group_of(server.node).cpu.per_tensor;
+      const OpId served = work(server, scope, Phase::Serve, duration, {{dispatched(server, scope, start), 0}});
+      read.push_back(transfer(Phase::Pull, scope, {End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}}));
+      at(read.back()).connection = 1;
+    }
+    return read;
+  }
+
   Place serve() {
     const Place server = server_of(cluster_, plan_.ranks);
     plan_.servers = {server};
@@ -139,16 +183,16 @@ private:
     plan_.ops.push_back(std::move(op));
     return static_cast<OpId>(plan_.ops.size()) - 1;
   }
-  OpId transfer(End from, End to, std::vector<After> after) {
+  OpId transfer(Phase phase, Scope scope, End from, End to, std::vector<After> after) {
     Op op;
     op.kind = OpKind::Transfer;
-    op.scope = Scope::Rank;
+    op.scope = scope;
     op.from = from;
     op.to = to;
     op.bytes = probe_.bytes;
     op.streams = 1;
     op.after = std::move(after);
-    op.reason = {probe_.kind == ProbeKind::Pull ? Phase::Pull : Phase::Push, -1, name_of(probe_.kind)};
+    op.reason = {phase, -1, name_of(probe_.kind)};
     return add(std::move(op));
   }
   OpId work(Place server, Scope scope, Phase phase, Seconds duration, std::vector<After> after) {
@@ -163,10 +207,10 @@ private:
     return add(std::move(op));
   }
 
-  OpId dispatched(Place server, OpId arrived) {
+  OpId dispatched(Place server, Scope scope, OpId arrived) {
     const Seconds latency = cluster_.group_of(server.node).cpu.dispatch_latency;
     if (latency.value() <= 0.0) return arrived;
-    const OpId id = work(server, Scope::Rank, Phase::Dispatch, latency, {{arrived, 0}});
+    const OpId id = work(server, scope, Phase::Dispatch, latency, {{arrived, 0}});
     at(id).queue = -1;
     return id;
   }
@@ -175,6 +219,7 @@ private:
   const Cluster& cluster_;
   Plan plan_;
   std::int32_t tensor_ = 0;  ///< of the ops that are written
+  std::vector<After> received_;
 };
 
 }  // namespace
@@ -195,8 +240,14 @@ const char* name_of(ProbeKind kind) {
       return "message";
     case ProbeKind::Overlap:
       return "overlap";
+    case ProbeKind::Reads:
+      return "reads";
   }
   return "?";
+}
+
+bool times_some_ops(ProbeKind kind) {
+  return kind == ProbeKind::Overlap || kind == ProbeKind::Reads;
 }
 
 std::vector<Place> places_of(const Probe& probe, const Cluster& cluster) {
@@ -249,6 +300,8 @@ Plan plan_of(const Probe& probe, const Cluster& cluster) {
       return Transfers(probe, cluster).message();
     case ProbeKind::Overlap:
       return overlap_plan(probe, cluster);
+    case ProbeKind::Reads:
+      return Transfers(probe, cluster).reads();
     case ProbeKind::AllReduce:
     case ProbeKind::AllGather:
     case ProbeKind::ReduceScatter:

@@ -22,8 +22,13 @@ enum class ProbeKind : std::uint8_t {
   /// Every rank computes for `compute` while `count` all-reduces of `bytes`, one after another, start at the same time;
   /// what the compute of the slowest rank takes, from its start to its end, however long the all-reduces go on.
   Overlap,
+  /// The first rank reads `count` tensors of 1 KiB from one server, one after another, while every other rank pushes a
+  /// tensor of `bytes` there; what the reads take, however long the pushes go on.
+  Reads,
 };
 const char* name_of(ProbeKind kind);
+/// Whether it is about some ops only (Op::timed), while others go on.
+bool times_some_ops(ProbeKind kind);
 
 struct Probe {
   ProbeKind kind = ProbeKind::AllReduce;
@@ -39,7 +44,9 @@ struct Probe {
 
   /// Nothing but one collective.
   [[nodiscard]] bool collective() const { return kind <= ProbeKind::ReduceScatter; }
-  [[nodiscard]] bool to_server() const { return kind == ProbeKind::Push || kind == ProbeKind::Pull; }
+  [[nodiscard]] bool to_server() const {
+    return kind == ProbeKind::Push || kind == ProbeKind::Pull || kind == ProbeKind::Reads;
+  }
 };
 
 /// The devices of its ranks, filled node by node. @throws PlanError when the cluster cannot grow to them.

@@ -21,6 +21,7 @@ struct Coverage {
   std::size_t collectives = 0;
   bool push = false;
   bool pull = false;
+  std::set<int> reads;  ///< rank counts
   bool message_inside = false;
   bool message_between = false;
   std::set<int> messages;  ///< between nodes, at a time
@@ -34,6 +35,7 @@ Coverage coverage_of(const Cluster& cluster, const std::vector<Probe>& probes) {
     const int nodes = places.back().node - places.front().node + 1;
     if (probe.kind == ProbeKind::Push) out.push = true;
     if (probe.kind == ProbeKind::Pull) out.pull = true;
+    if (probe.kind == ProbeKind::Reads) out.reads.insert(probe.ranks);
     if (probe.kind == ProbeKind::Message) (nodes > 1 ? out.message_between : out.message_inside) = true;
     if (probe.kind == ProbeKind::Message && nodes > 1) out.messages.insert(probe.count);
     if (!probe.collective()) continue;
@@ -82,7 +84,7 @@ std::string server_group(const Cluster& cluster, const NodeGroup& devices) {
 /// Everything but collectives.
 std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& covered) {
   const NodeGroup& group = device_group(cluster);
-  const bool between = covered.push || covered.pull || covered.message_between;
+  const bool between = covered.push || covered.pull || covered.message_between || !covered.reads.empty();
   std::vector<Unknown> out;
   if (between || !covered.nodes_between.empty()) {
     out.push_back(share("link." + group.nic_link + ".efficiency"));
@@ -98,11 +100,15 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
   if (covered.messages.size() > 1)
     out.push_back({"link." + group.nic_link + ".half_size", Dimension::Size, 1.0, 1e6, false});
   const std::string server = server_group(cluster, group);
-  const bool served = covered.push || covered.pull;
+  const bool served = covered.push || covered.pull || !covered.reads.empty();
   if (served) out.push_back(time("group." + server + ".cpu.per_tensor", 1e-7, 0.05));
   // Without a message that no server handles it cannot be told from the link's latency.
   if (served && covered.message_between) out.push_back(time("group." + server + ".cpu.dispatch_latency", 1e-7, 0.05));
   if (covered.push) out.push_back(rate("group." + server + ".cpu.sum_rate", 1e7, 1e12));
+  // Beside what one host sends, its own link is the one that holds it up; what several send waits at the server's.
+  if (covered.reads.contains(2)) out.push_back(time("link." + group.nic_link + ".passing_delay", 1e-7, 1.0));
+  if (!covered.reads.empty() && *covered.reads.rbegin() > 2)
+    out.push_back(time("link." + group.nic_link + ".queueing_delay", 1e-7, 1.0));
   return out;
 }
 
@@ -180,7 +186,8 @@ std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vect
   const Coverage covered = coverage_of(grown, probes);
   CalibrationModel base{.name = "plain", .assumed = {}, .unknowns = wires_and_servers(cluster, covered)};
   if (covered.collectives == 0) return {base};
-  if (!covered.push && !covered.pull && !covered.message_between) base.stated = costs_of_message(cluster);
+  if (!covered.push && !covered.pull && !covered.message_between && covered.reads.empty())
+    base.stated = costs_of_message(cluster);
   // The link's own share stands aside: what a collective reaches of the nominal rate is the protocol's.
   if (!covered.ranks_inside.empty() && !covered.message_inside)
     base.assumed.emplace_back("link." + link_inside(device_group(cluster)) + ".efficiency", "1");

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "sim/engine/engine.hpp"
 #include "validate/calibrate/calibrate.hpp"
@@ -7,13 +8,14 @@ namespace simsync {
 
 Seconds predicted_time(const Probe& probe, const Cluster& cluster) {
   const Plan plan = plan_of(probe, cluster);
-  const bool compute = probe.kind == ProbeKind::Overlap;
-  const Prediction prediction = replay(plan, cluster, {.max_iterations = 1, .record = compute});
-  if (!compute) return prediction.step;
-  Seconds longest;
+  const bool some = times_some_ops(probe.kind);
+  const Prediction prediction = replay(plan, cluster, {.max_iterations = 1, .record = some});
+  if (!some) return prediction.step;
+  std::map<std::int32_t, Seconds> by_rank;
   for (const Span& span : prediction.spans)
-    if (plan.ops[static_cast<std::size_t>(span.op)].kind == OpKind::Compute)
-      longest = std::max(longest, span.end - span.start);
+    if (plan.ops[static_cast<std::size_t>(span.op)].timed) by_rank[span.cell] += span.end - span.start;
+  Seconds longest;
+  for (const auto& [rank, time] : by_rank) longest = std::max(longest, time);
   return longest;
 }
 

@@ -90,7 +90,8 @@ std::optional<Probe> TableReader::own(std::size_t row) const {
                                 {"push", ProbeKind::Push},
                                 {"pull", ProbeKind::Pull},
                                 {"message", ProbeKind::Message},
-                                {"overlap", ProbeKind::Overlap}});
+                                {"overlap", ProbeKind::Overlap},
+                                {"reads", ProbeKind::Reads}});
   probe.ranks = whole(row, "ranks", probe.to_server() ? 1 : 2);
   if (probe.kind == ProbeKind::Message) probe.per_node = 1;
   probe.bytes = number(row, "bytes", 1.0);

@@ -1,0 +1,45 @@
+// What waits in the ports of a network. Private to sim/engine.
+#pragma once
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "platforms/topology.hpp"
+#include "sim/engine/flow_network.hpp"
+#include "sim/engine/ways.hpp"
+
+namespace simsync::detail {
+
+/// Ports serve bytes in the order of their arrival; the FlowNetwork lets all flows pass evenly, and words, which have
+/// no bytes, at once. Here is what that leaves out: words and first bytes wait for what is queued in each port on their
+/// way. A flow's bytes, and those that wait behind it on its connection, are queued in the port of its way that leaves
+/// it the least share, up to Link::queueing_delay; in its other ports some of them are, up to Link::passing_delay.
+/// Network and ways must outlive it.
+class PortQueues {
+public:
+  PortQueues(const FlowNetwork& network, const Ways& ways) : network_(network), ways_(ways) {}
+
+  /// So many more bytes wait for their turn behind flows of a path, or fewer.
+  void behind(int path, double bytes) { behind_[path] += bytes; }
+  /// From now until a word along `links`, which takes `latency` besides, has arrived. Words between two nodes keep
+  /// their order.
+  Seconds word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency);
+  /// What `bytes` along a path wait before the first leaves, beyond what sharing the ports evenly will cost them.
+  [[nodiscard]] Seconds first_byte(int path, double bytes) const;
+
+private:
+  struct Queue {
+    int flows = 0;
+    Seconds wait;
+  };
+  [[nodiscard]] const Link& link(int number) const { return ways_.links()[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] Queue queue_at(int link) const;
+  [[nodiscard]] int port_of(int path) const;
+
+  const FlowNetwork& network_;
+  const Ways& ways_;
+  std::map<int, double> behind_;                         ///< bytes, by path
+  std::map<std::pair<int, int>, Seconds> last_arrival_;  ///< of a word, by nodes
+};
+
+}  // namespace simsync::detail

@@ -76,15 +76,35 @@ std::string closed_form_text(const ClosedNetwork& network, int workers, double s
                      saturation(network), most->name, format_seconds(most->demand), 1.0 / most->demand.value());
 }
 
+std::string span_of_steps(const Prediction& prediction) {
+  const auto [fastest, slowest] = std::minmax_element(prediction.rank_steps.begin(), prediction.rank_steps.end());
+  return fmt::format("from {} to {} a step", format_seconds(*fastest), format_seconds(*slowest));
+}
+
+/// Of steps that leave late workers behind.
+std::string backup_text(const Plan& plan, const Prediction& prediction) {
+  const int workers = plan.rank_count();
+  const int needed = workers - plan.backups;
+  double own = 0.0;
+  for (const Seconds step : prediction.rank_steps) own += prediction.step / step;
+  return fmt::format(
+             "Backup workers:\n  together     {:.3g} steps/s, each with the first {} of {} gradients of every "
+             "variable\n"
+             "  workers      each {}, {:.2f} in all while one counts\n"
+             "  thrown away  {:.1f} % of the gradients: those of steps that were over\n",
+             1.0 / prediction.step.value(), needed, workers, span_of_steps(prediction), own,
+             100.0 * prediction.dropped) +
+         servers_text(plan, prediction);
+}
+
 }  // namespace
 
 std::string pace_text(const Problem& problem, const Prediction& prediction) {
+  if (problem.plan.backups > 0) return backup_text(problem.plan, prediction);
   const int workers = problem.plan.rank_count();
   const double rate = workers / prediction.step.value();
-  const auto [fastest, slowest] = std::minmax_element(prediction.rank_steps.begin(), prediction.rank_steps.end());
-  std::string out =
-      fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each from {} to {} a step\n", rate,
-                  format_seconds(*fastest), format_seconds(*slowest));
+  std::string out = fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each {}\n", rate,
+                                span_of_steps(prediction));
   out += staleness_text(prediction.staleness);
   out += servers_text(problem.plan, prediction);
   try {

@@ -43,7 +43,8 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
   constexpr std::uint64_t kMostRanks = 1'000'003;
   Random random(kSeed + static_cast<std::uint64_t>(rank) + kMostRanks * static_cast<std::uint64_t>(iteration));
   const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
-  const double late = iteration == 0 ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
+  const bool apart = iteration == 0 && plan.backups == 0;
+  const double late = apart ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
   if (plan.step_variation <= 0.0) return late * drawn;
   // Uniform between 1 - sqrt(3) v and 1 + sqrt(3) v: mean 1, standard deviation v.
   const double reach = std::sqrt(3.0) * plan.step_variation;
@@ -106,6 +107,7 @@ void check(const Plan& plan) {
   std::vector<std::vector<OpId>> releases(plan.ops.size());
   for (OpId id = 0; id < ops; ++id) {
     const Op& op = plan.ops[static_cast<std::size_t>(id)];
+    SIMSYNC_ASSERT(op.spare >= 0 && (op.spare == 0 || op.spare < plan.rank_count()));
     SIMSYNC_ASSERT(op.queue >= -1 && op.queue < static_cast<QueueId>(plan.queues.size()));
     for (const After& after : op.after) {
       SIMSYNC_ASSERT(after.op >= 0 && after.op < ops && after.lag >= 0);

@@ -3,29 +3,9 @@
 #include "base/error.hpp"
 
 namespace simsync::detail {
-namespace {
-
-/// By op: whether a rank's instance comes after the end of its step.
-std::vector<bool> after_end(const Plan& plan, const Cells& cells) {
-  std::vector<bool> after(plan.ops.size(), false);
-  std::vector<OpId> to_visit{plan.step_end};
-  while (!to_visit.empty()) {
-    const OpId op = to_visit.back();
-    to_visit.pop_back();
-    for (const After& next : cells.releases(op)) {
-      if (next.lag > 0 || after[static_cast<std::size_t>(next.op)]) continue;
-      after[static_cast<std::size_t>(next.op)] = true;
-      to_visit.push_back(next.op);
-    }
-  }
-  return after;
-}
-
-}  // namespace
-
 LeftBehind::LeftBehind(const Plan& plan, const Cells& cells) {
   if (plan.global_step < 0) return;
-  const std::vector<bool> after = after_end(plan, cells);
+  const std::vector<bool> after = after_step_end(plan);
   counted_by_.assign(plan.ops.size(), -1);
   for (std::size_t id = 0; id < plan.ops.size(); ++id) {
     const auto op = static_cast<OpId>(id);

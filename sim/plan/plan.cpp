@@ -51,6 +51,25 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
   return late * (1.0 + reach * (2.0 * random.unit() - 1.0)) * drawn;
 }
 
+std::vector<bool> after_step_end(const Plan& plan) {
+  std::vector<std::vector<OpId>> releases(plan.ops.size());
+  for (std::size_t id = 0; id < plan.ops.size(); ++id)
+    for (const After& after : plan.ops[id].after)
+      if (after.lag == 0) releases[static_cast<std::size_t>(after.op)].push_back(static_cast<OpId>(id));
+  std::vector<bool> out(plan.ops.size(), false);
+  std::vector<OpId> to_visit{plan.step_end};
+  while (!to_visit.empty() && plan.step_end >= 0) {
+    const OpId op = to_visit.back();
+    to_visit.pop_back();
+    for (const OpId next : releases[static_cast<std::size_t>(op)]) {
+      if (out[static_cast<std::size_t>(next)]) continue;
+      out[static_cast<std::size_t>(next)] = true;
+      to_visit.push_back(next);
+    }
+  }
+  return out;
+}
+
 std::string title_of(const Plan& plan, const ComputePart& part) {
   const std::string phase = name_of(part.phase);
   const auto layer = static_cast<std::size_t>(part.layer);

@@ -178,6 +178,9 @@ struct Plan {
 /// longer by a random part of what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 
+/// By op: whether an instance of a rank comes after the end of that rank's step (Plan::step_end) in the same iteration.
+std::vector<bool> after_step_end(const Plan& plan);
+
 /// What people call an op: `backward fc6`, `push fc6/weight[1]`, `all-reduce bucket 3`. An op of several parts is
 /// named by its first and last one.
 std::string title_of(const Plan& plan, const Op& op);

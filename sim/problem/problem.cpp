@@ -48,9 +48,6 @@ Problem for_real_run(Problem problem) {
   if (!problem.plan.in_lock_step() && problem.strategy.graph.update_at == UpdateAt::Worker)
     throw PlanError("strategy '" + problem.strategy.name +
                     "' lets workers run ahead, each with an optimizer of its own: real runs need one on the servers");
-  if (problem.strategy.graph.backups > 0)
-    throw PlanError("strategy '" + problem.strategy.name +
-                    "' leaves late workers behind (backups): that is simulated only, real runs wait for every worker");
   for (NodeGroup& group : problem.cluster.groups) group.cpu.dispatch_latency = Seconds{0.0};
   compile_again(problem);
   return problem;

@@ -94,10 +94,13 @@ TEST_CASE("values older than the staleness allows end the run") {
   CHECK_THROWS_AS(launch(plan, test::loopback(29'690)), WrongResult);
 }
 
-TEST_CASE("a gradient that is not applied ends an asynchronous run") {
-  Plan plan = test::small_plan("ps", 2, {{"sync", "false"}});
-  for (Op& op : plan.ops)
-    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.bytes < 100.0)
-      op.reason.phase = Phase::Serve;
-  CHECK_THROWS_AS(launch(plan, test::loopback(29'691)), WrongResult);
+TEST_CASE("a gradient that is not applied ends a run whose order is that of arrival") {
+  int port = 29'700;
+  for (const char* option : {"sync", "backups"}) {
+    Plan plan = test::small_plan("ps", 2, {{option, option == std::string("sync") ? "false" : "1"}});
+    for (Op& op : plan.ops)
+      if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.bytes < 100.0)
+        op.reason.phase = Phase::Serve;
+    CHECK_THROWS_AS(launch(plan, test::loopback(port++)), WrongResult);
+  }
 }

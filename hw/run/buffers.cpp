@@ -265,7 +265,8 @@ void Buffers::check_moved_on(const Instance& i, bool all) {
   const bool twice = life(roles_.op(i)).spare > 0;
   for (std::size_t k = 0; k < samples.size(); ++k) {
     const float now = pulled.values[samples[k]];
-    const bool again = twice && now == before[k] && now < 0.0F;  // where all begin
+    // All values begin at 0.
+    const bool again = twice && now == before[k] && now < 0.0F;
     if (!(now < before[k]) && !again) wrong(roles_.plan(), i.op, rank_, samples[k], now, before[k]);
     before[k] = now;
   }

@@ -49,13 +49,14 @@ std::string servers_text(const Plan& plan, const Prediction& prediction) {
     return found == prediction.links.end() ? 0.0 : 100.0 * found->utilization;
   };
   std::string out;
-  for (const auto& [queue, seconds] : busy) {
+  for (const auto& entry : busy) {
+    const QueueId queue = entry.first;
     const Queue& threads = plan.queues[static_cast<std::size_t>(queue)];
     const auto op = std::find_if(plan.ops.begin(), plan.ops.end(), [&](const Op& o) { return o.queue == queue; });
     const std::string node = fmt::format("node{}", op->from.place.node);
     out += fmt::format("  {:<13}link in {:.0f} %, out {:.0f} %, threads {:.0f} % busy\n",
                        threads.name.substr(0, threads.name.find(' ')), share_of_link(node + "/nic-in"),
-                       share_of_link(node + "/nic-out"), 100.0 * seconds / (elapsed * std::max(1, threads.slots)));
+                       share_of_link(node + "/nic-out"), 100.0 * entry.second / (elapsed * std::max(1, threads.slots)));
   }
   return out;
 }

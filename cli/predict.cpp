@@ -36,6 +36,10 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
   std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
   if (row.step_low < row.step_high)
     std::cout << fmt::format("  90 % within  {} to {}\n", format_seconds(row.step_low), format_seconds(row.step_high));
+  if (row.backups > 0)
+    std::cout << fmt::format(
+        "  backups      {} of {} workers: {:.1f} % of the gradients come too late and are dropped\n", row.backups,
+        row.workers, row.dropped_pct);
   std::cout << fmt::format("  compute      {}\n", format_seconds(row.compute));
   std::cout << fmt::format("  exposed comm {}\n", format_seconds(row.exposed_comm));
   std::cout << fmt::format("  efficiency   {:.1f} % of linear scaling\n", 100.0 * row.scaling_efficiency);

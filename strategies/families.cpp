@@ -25,6 +25,7 @@ constexpr const char* kWinBytes = "win_bytes";
 constexpr const char* kWinNext = "win_next";
 constexpr const char* kWhole = "whole";
 constexpr const char* kSlack = "slack";
+constexpr const char* kBackups = "backups";
 constexpr const char* kNone = "none";
 const OptionInfo kStreams{"streams_per_server", "1", "concurrent streams between a worker and a server"};
 
@@ -46,7 +47,10 @@ std::vector<OptionInfo> waiting_options() {
       {"staleness", "0", "steps that the fastest worker may lead; needs sync=true"},
       {kSlack, kNone,
        "steps that the fastest worker may be ahead of the slowest by their clocks (stale synchronous parallel); needs "
-       "sync=false; none: no bound"}};
+       "sync=false; none: no bound"},
+      {kBackups, "0",
+       "workers that a step can do without: servers update as soon as the gradients of all others are there and drop "
+       "later ones; needs sync=true and staleness=0"}};
 }
 
 PsSynchronizer waiting_synchronizer(const Options& options) {
@@ -54,6 +58,10 @@ PsSynchronizer waiting_synchronizer(const Options& options) {
   ps.sync = options.boolean("sync");
   ps.staleness = static_cast<int>(options.integer("staleness", 0, std::numeric_limits<int>::max()));
   if (ps.staleness > 0 && !ps.sync) options.fail("staleness", "a bound on staleness needs sync=true");
+  if (!options.has(kBackups) || options.integer(kBackups, 0, std::numeric_limits<int>::max()) == 0) return ps;
+  if (!ps.sync || ps.staleness > 0)
+    options.fail(kBackups, "steps that leave late workers behind need sync=true and staleness=0");
+  ps.local_aggregation = false;  // every worker's gradient counts by itself
   return ps;
 }
 
@@ -93,6 +101,8 @@ void apply_common_options(const Options& options, Strategy& strategy) {
     strategy.graph.slack = static_cast<int>(options.integer(kSlack, 0, std::numeric_limits<int>::max()));
     if (options.boolean("sync")) options.fail(kSlack, "a bound by clocks needs sync=false");
   }
+  if (options.has(kBackups))
+    strategy.graph.backups = static_cast<int>(options.integer(kBackups, 0, strategy.graph.workers - 1));
   if (options.has(kWinBytes)) strategy.graph.win_bytes = window(options, kWinBytes);
   if (options.has(kWinNext)) strategy.graph.win_next = window(options, kWinNext);
   if (options.has("shared_process")) strategy.graph.shared_process = options.boolean("shared_process");

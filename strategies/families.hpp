@@ -28,9 +28,10 @@ std::vector<BuilderInfo> tictac_builders();
 
 /// `first` followed by `second`.
 std::vector<OptionInfo> joined(std::vector<OptionInfo> first, const std::vector<OptionInfo>& second);
-/// sync, staleness and slack: how far workers wait for each other.
+/// sync, staleness, slack and backups: how far workers wait for each other.
 std::vector<OptionInfo> waiting_options();
-/// What the first two say. @throws InputError for a bound on staleness of workers that do not wait at all.
+/// What they say of a variable. @throws InputError for a bound on staleness of workers that do not wait at all, and for
+/// backups of workers that do not wait in every step.
 PsSynchronizer waiting_synchronizer(const Options& options);
 /// streams_per_server, win_bytes, win_next and shared_process: how a worker and a server are connected, as TensorFlow
 /// has it.

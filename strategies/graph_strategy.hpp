@@ -74,6 +74,10 @@ struct GraphStrategy {
   /// Stale synchronous parallel by worker clock: steps that the fastest worker may be ahead of the slowest, where no
   /// gradient waits for others (`sync` false); none: no bound.
   std::optional<int> slack;
+  /// Backup workers (Chen et al., 2016): a server applies its update as soon as the gradients of all but so many
+  /// workers are there, and drops those of that step that come later. Every variable is then on servers that update it,
+  /// and nothing is summed on hosts.
+  int backups = 0;
   /// How the gradients of one host are summed where local_aggregation asks for it. true: its GPUs
   /// reduce-scatter and each copies its piece to the host (BytePS); false: the host's CPU sums (AutoDist).
   bool aggregate_on_gpu = false;

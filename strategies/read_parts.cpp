@@ -132,6 +132,9 @@ void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   m.maybe("win_next", [&](const yaml::Node& n) { graph.win_next = n.bytes(); });
   m.maybe("slack",
           [&](const yaml::Node& n) { graph.slack = static_cast<int>(n.integer(0, std::numeric_limits<int>::max())); });
+  m.maybe("backups", [&](const yaml::Node& n) {
+    graph.backups = static_cast<int>(n.integer(0, std::numeric_limits<int>::max()));
+  });
   m.maybe("random_pull_order", [&](const yaml::Node& n) { graph.random_pull_order = n.boolean(); });
   m.maybe("shared_process", [&](const yaml::Node& n) { graph.shared_process = n.boolean(); });
 }

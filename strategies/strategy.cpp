@@ -7,6 +7,19 @@
 namespace simsync {
 namespace {
 
+/// Why the shards cannot be synchronized without the latest workers; nullptr when they can.
+const char* obstacle_to_backups(const VariableStrategy& entry) {
+  for (const Shard& shard : entry.shards) {
+    const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
+    if (ps == nullptr) return "is on no parameter server: a collective needs all workers";
+    if (!ps->sync || ps->staleness > 0) return "needs sync = true and staleness = 0";
+    if (ps->local_aggregation)
+      return "has gradients summed on hosts (local_aggregation), where each has to count by itself";
+    if (ps->local_replication) return "has copies on hosts (local_replication), which the step would wait for";
+  }
+  return nullptr;
+}
+
 /// Checks one variable's entry; every message begins with the strategy and the variable.
 class EntryCheck {
 public:
@@ -23,6 +36,8 @@ public:
       fail(fmt::format("has the PowerSGD rank {}, expected at least 1", entry_.powersgd_rank));
     check_elements();
     check_axis();
+    if (const char* obstacle = obstacle_to_backups(entry_); strategy_.graph.backups > 0 && obstacle != nullptr)
+      fail(fmt::format("{}; backups leave the latest workers out of a step", obstacle));
     for (const auto& shard : entry_.shards) {
       std::visit([this](const auto& synchronizer) { check_synchronizer(synchronizer); }, shard.synchronizer);
     }
@@ -99,6 +114,14 @@ void check_graph(const Strategy& strategy, const Cluster& cluster) {
         fmt::format("{} workers on cluster '{}', which has {} GPUs", graph.workers, cluster.name, cluster.gpu_count()));
   if (graph.streams_per_server < 1)
     fail(fmt::format("{} streams per server, expected at least 1", graph.streams_per_server));
+  if (graph.backups < 0 || graph.backups >= graph.workers)
+    fail(fmt::format("{} backups among {} workers, expected from 0 to {}", graph.backups, graph.workers,
+                     graph.workers - 1));
+  if (graph.backups > 0 && graph.slack) fail("backups and slack exclude each other");
+  if (graph.backups > 0 && (graph.update_at == UpdateAt::Worker || !graph.pull_at_step_start))
+    fail(
+        "backups need servers that update (update_at: server), and workers that read at the start of a step "
+        "(pull_at_step_start)");
   if (graph.scheduling.partition.count < 0 || graph.scheduling.credit.count < 0)
     fail("partition and credit must not be negative");
   const Fusion& fusion = graph.fusion;
@@ -110,6 +133,7 @@ void check_graph(const Strategy& strategy, const Cluster& cluster) {
 }  // namespace
 
 std::string mode_of(const Strategy& strategy) {
+  if (strategy.graph.backups > 0) return "backup";
   bool bounded = false;
   for (const VariableStrategy& how : strategy.variables) {
     for (const Shard& shard : how.shards) {

@@ -50,7 +50,8 @@ struct Strategy {
 };
 
 /// How far workers wait for each other: `sync` in every step, `ssp` (stale synchronous) at most `staleness` steps
-/// behind for some variable, or at most `slack` steps by their clocks; `async` not at all for some variable.
+/// behind for some variable, or at most `slack` steps by their clocks; `async` not at all for some variable; `backup`
+/// in every step for all but the latest `backups`.
 std::string mode_of(const Strategy& strategy);
 /// Whether that is `sync`.
 bool in_lock_step(const Strategy& strategy);

@@ -61,6 +61,7 @@ std::string graph_text(const GraphStrategy& graph) {
   if (graph.win_bytes) out += fmt::format("  win_bytes: {}\n", text_of(*graph.win_bytes));
   if (graph.win_next) out += fmt::format("  win_next: {}\n", text_of(*graph.win_next));
   if (graph.slack) out += fmt::format("  slack: {}\n", *graph.slack);
+  if (graph.backups > 0) out += fmt::format("  backups: {}\n", graph.backups);
   if (graph.random_pull_order) out += "  random_pull_order: true\n";
   return out;
 }

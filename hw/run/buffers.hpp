@@ -36,7 +36,8 @@ public:
   /// output.
   CollectiveBuffers collective(OpId op, int iteration, bool clear);
 
-  /// Server: adds what arrived for `i` (an aggregation) to its tensor's sum of that iteration.
+  /// Server: adds what arrived for `i` (an aggregation) to its tensor's sum of that iteration, unless it comes too
+  /// late.
   void add(const Instance& i, int iteration);
   /// Server: applies the optimizer to the sum, or makes the sum the result where workers apply it. One rank's update
   /// applies that rank's gradient. @throws WrongResult when the values are not what its gradients make of them then.
@@ -56,7 +57,7 @@ private:
   };
   struct Sum {
     std::vector<float> values;
-    int added = 0;
+    std::vector<int> added;  ///< whose, in this order
   };
   struct Tensor {  ///< on its server
     std::mutex mutex;
@@ -64,7 +65,8 @@ private:
     std::vector<Sum> sums;                                   ///< by slot
     std::vector<float> result;  ///< where workers apply the optimizer, or what nobody pushes
     std::unique_ptr<Parameters> parameters;
-    std::unique_ptr<Parameters> expected;  ///< samples only, where each gradient is applied on its own
+    std::unique_ptr<Parameters> expected;  ///< samples only, where it is the order of arrival that decides
+    int updates = 0;
   };
   struct Pulled {  ///< on a worker
     std::vector<float> values;
@@ -79,6 +81,7 @@ private:
     bool pushed = false;   ///< workers push to it; others keep their values
     bool applied = false;  ///< its server applies the optimizer
     bool each = false;     ///< every gradient on its own
+    int spare = 0;         ///< gradients that a sum can do without (Op::spare)
     int behind = 0;        ///< updates that may be missing in what is read
   };
 
@@ -86,13 +89,15 @@ private:
   void add_op(OpId id, AgentId self);
   void add_push(OpId id, AgentId self);
   void add_pull(OpId id, AgentId self);
+  /// Whether only the server knows which gradients its values have seen.
+  [[nodiscard]] static bool by_arrival(const Life& life) { return life.each || life.spare > 0; }
   [[nodiscard]] const Life& life(const Op& op) const { return lives_[static_cast<std::size_t>(op.tensor)]; }
   /// Which of the memories of a tensor an iteration has.
   [[nodiscard]] std::size_t slot(const Op& op, int iteration) const {
     return static_cast<std::size_t>(iteration % (life(op).behind + 1));
   }
   std::span<float> destination(const Instance& i, int iteration);
-  void check_applied(const Instance& i, int iteration, Tensor& tensor);
+  void check_applied(const Instance& i, int iteration, Tensor& tensor, const std::vector<int>& ranks);
   void check_moved_on(const Instance& i, bool all);
   void check_version(const Instance& i, int iteration, bool all);
   void extend_versions(const Op& op, Pulled& pulled, int updates);

@@ -42,6 +42,7 @@ Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& in
       device_(device),
       duties_(duties_of(roles, options.self)),
       queues_(roles.plan().queues.size()),
+      ended_by_(static_cast<std::size_t>(roles.plan().rank_count()), -1),
       communication_(std::make_unique<WorkerThreads>(1)) {
   if (roles.is_server(options.self)) server_ = std::make_unique<WorkerThreads>(server_threads(roles.plan()));
   if (device_ != nullptr) {
@@ -133,6 +134,7 @@ void Executor::handle(const Event& event) {
       }
       return ended(event.instance, event.iteration, event.at);
     case Event::Kind::Notified:
+      hear_of_step(event.instance, event.iteration);
       leave_queue(event.instance);
       return release(event.instance, event.iteration, event.at);
     case Event::Kind::Begin:
@@ -333,20 +335,49 @@ void Executor::ended(const Instance& instance, int k, double at) {
     started_.erase(start);
   }
   leave_queue(instance);
-  release(instance, k, at);
+  hear_of_step(instance, k);
+  const int reached = catch_up(instance, k);
+  release(instance, reached, at);
   const std::int32_t position = duties_.index_of(instance);
   for (const AgentId other : duties_.notify[static_cast<std::size_t>(position)])
-    links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .cell = instance.cell, .iteration = k});
+    links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .cell = instance.cell, .iteration = reached});
   const std::int32_t task = duties_.task_of[static_cast<std::size_t>(position)];
   if (task >= 0) iteration(k).done[static_cast<std::size_t>(task)] = 1;
   if (instance.op == roles_.plan().step_end) record_.step_ends.push_back(at);
+  if (instance.op == roles_.plan().global_step) record_.global_step_ends.push_back(at);
   auto& end = record_.iteration_end[static_cast<std::size_t>(k)];
   end = std::max(end, at);
   count_off(k);
 }
 
-void Executor::count_off(int k) {
-  --iteration(k).left;
+void Executor::hear_of_step(const Instance& ended, int k) {
+  const Plan& plan = roles_.plan();
+  if (plan.global_step < 0) return;
+  if (ended.op == plan.global_step) newest_ = std::max(newest_, k);
+  if (ended.op != plan.step_end || !roles_.is_server(options_.self)) return;
+  int& before = ended_by_[static_cast<std::size_t>(ended.cell)];
+  leave_out(ended.cell, before + 1, k);
+  before = k;
+}
+
+int Executor::catch_up(const Instance& ended, int k) {
+  if (ended.op != roles_.plan().step_end || newest_ <= k) return k;
+  leave_out(ended.cell, k, newest_);
+  for (const auto& next : duties_.next_of_left_out) {
+    if (newest_ + next.lag >= options_.iterations) continue;
+    --iteration(newest_ + next.lag).pending[static_cast<std::size_t>(next.task)];
+  }
+  return newest_;
+}
+
+void Executor::leave_out(int rank, int from, int newest) {
+  const auto& parts = duties_.left_out[static_cast<std::size_t>(rank)];
+  for (int k = from; k <= newest; ++k)
+    count_off(k, (k > from ? parts.until_end : 0) + (k < newest ? parts.after_end : 0));
+}
+
+void Executor::count_off(int k, std::int64_t parts) {
+  iteration(k).left -= parts;
   while (finished_ < static_cast<int>(iterations_.size()) &&
          iterations_[static_cast<std::size_t>(finished_)]->left == 0)
     *iterations_[static_cast<std::size_t>(finished_++)] = {};

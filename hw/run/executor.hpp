@@ -79,7 +79,12 @@ private:
   void send_bytes(const Instance& instance, int iteration);
   void start_collective(const Instance& instance, int iteration);
   void ended(const Instance& instance, int iteration, double at);
-  void count_off(int iteration);
+  void count_off(int iteration, std::int64_t parts = 1);
+  /// The iteration that this rank has ended: its own, or the newest, where it was left behind.
+  int catch_up(const Instance& ended, int iteration);
+  /// What `rank` does here from its step `from`, which it has ended, to the newest one counts as done.
+  void leave_out(int rank, int from, int newest);
+  void hear_of_step(const Instance& ended, int iteration);
   void note_start(const Instance& instance, int iteration, double at);
   [[nodiscard]] bool noted(int iteration) const { return iteration + options_.recorded >= options_.iterations; }
   /// The iteration that is not timed and compares everything.
@@ -102,7 +107,9 @@ private:
   std::int64_t sequence_ = 0;
   double device_free_ = 0.0;  ///< when the device has done what it was given
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
-  int finished_ = 0;  ///< iterations that have ended here
+  int finished_ = 0;           ///< iterations that have ended here
+  int newest_ = -1;            ///< the last Plan::global_step that this agent knows of
+  std::vector<int> ended_by_;  ///< server: the last iteration that each rank has ended
   AgentRecord record_;
   std::map<std::pair<int, Instance>, double> started_;
   std::map<OpId, std::unique_ptr<WorkerThreads>> concurrent_;  ///< one thread per collective that has no queue

@@ -21,12 +21,14 @@ double device_slowdown(const Problem& problem, int rank) {
 
 std::vector<std::string> measured_cells(const PredictRequest& request, const Problem& problem,
                                         const Measurement& measured, const std::string& backend) {
-  double slowest = 0.0;
-  for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
-    slowest = std::max(slowest, device_slowdown(problem, rank));
+  std::vector<double> slowdowns;
+  for (int rank = 0; rank < problem.plan.rank_count(); ++rank) slowdowns.push_back(device_slowdown(problem, rank));
+  std::sort(slowdowns.begin(), slowdowns.end());
+  const int needed = request.workers - problem.plan.backups;
+  const double slowest = slowdowns[static_cast<std::size_t>(needed) - 1];
   const double step = measured.step().value();
   const double compute = slowest * problem.profile.step().value();
-  const double samples = static_cast<double>(problem.profile.batch) * request.workers;
+  const double samples = static_cast<double>(problem.profile.batch) * needed;
   std::string all;
   for (const Seconds s : measured.steps) {
     if (!all.empty()) all += ';';
@@ -42,7 +44,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
           format_number(samples / step),
           format_number(compute),
           format_number(std::max(0.0, step - compute)),
-          format_number(problem.profile.step().value() / step),
+          format_number(static_cast<double>(needed) / request.workers * (problem.profile.step().value() / step)),
           format_number(measured.quantile(0.1).value()),
           format_number(measured.quantile(0.9).value()),
           backend + "+grpc",

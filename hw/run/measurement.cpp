@@ -66,8 +66,9 @@ void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
   WorkerPace pace(ranks, static_cast<int>(ends.size() / ranks));
   for (const auto& [end, rank] : ends)
     if (end <= all_at_work) pace.note(rank, Seconds{end});
-  out.steps = pace.lots();
   out.rank_steps = pace.step_of_each();
+  if (out.left_behind) return;
+  out.steps = pace.lots();
   out.staleness = pace.staleness();
   if (out.steps.empty()) out.steps = {out.step()};
 }
@@ -76,6 +77,11 @@ void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
 
 Seconds Measurement::step() const {
   if (rank_steps.empty()) return quantile(0.5);
+  if (left_behind) {
+    double sum = 0.0;
+    for (const Seconds step : steps) sum += step.value();
+    return Seconds{sum / static_cast<double>(steps.size())};
+  }
   double rate = 0.0;
   for (const Seconds step : rank_steps) rate += 1.0 / step.value();
   return Seconds{static_cast<double>(rank_steps.size()) / rate};
@@ -90,10 +96,15 @@ Seconds quantile_of(std::vector<Seconds> times, double share) {
 }
 
 std::string to_text(const AgentRecord& record) {
-  return nlohmann::json{{"starts", record.iteration_start}, {"ends", record.iteration_end},
-                        {"step_ends", record.step_ends},    {"timed", record.timed},
-                        {"spans", json_of(record.spans)},   {"checked", record.checked},
-                        {"elapsed", record.elapsed},        {"processor_time", record.processor_time}}
+  return nlohmann::json{{"starts", record.iteration_start},
+                        {"ends", record.iteration_end},
+                        {"step_ends", record.step_ends},
+                        {"global_step_ends", record.global_step_ends},
+                        {"timed", record.timed},
+                        {"spans", json_of(record.spans)},
+                        {"checked", record.checked},
+                        {"elapsed", record.elapsed},
+                        {"processor_time", record.processor_time}}
       .dump();
 }
 
@@ -102,6 +113,7 @@ AgentRecord agent_record(const std::string& text) {
   return {.iteration_start = json.at("starts").get<std::vector<double>>(),
           .iteration_end = json.at("ends").get<std::vector<double>>(),
           .step_ends = json.at("step_ends").get<std::vector<double>>(),
+          .global_step_ends = json.at("global_step_ends").get<std::vector<double>>(),
           .timed = json.at("timed").get<std::vector<double>>(),
           .spans = spans_of(json.at("spans")),
           .checked = json.at("checked").get<std::int64_t>(),
@@ -116,6 +128,7 @@ std::string to_text(const Measurement& measurement) {
                         {"spans", json_of(measurement.spans)},
                         {"rank_steps", values_of(measurement.rank_steps)},
                         {"staleness", measurement.staleness},
+                        {"left_behind", measurement.left_behind},
                         {"checked", measurement.checked},
                         {"processors", measurement.processors}}
       .dump();
@@ -130,6 +143,7 @@ Measurement measurement(const std::string& text) {
   out.spans = spans_of(json.at("spans"));
   out.rank_steps = times_of(json.at("rank_steps"));
   out.staleness = json.at("staleness").get<std::vector<double>>();
+  out.left_behind = json.at("left_behind").get<bool>();
   out.checked = json.at("checked").get<std::int64_t>();
   out.processors = json.at("processors").get<double>();
   return out;
@@ -138,7 +152,10 @@ Measurement measurement(const std::string& text) {
 Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
   Measurement out;
   const auto starts = over_agents(records, &AgentRecord::iteration_start, true);
-  const auto ends = over_agents(records, &AgentRecord::iteration_end, false);
+  // A late rank ends its part of a step after it is over.
+  out.left_behind = !records.empty() && !records.front().global_step_ends.empty();
+  const auto ends =
+      out.left_behind ? records.front().global_step_ends : over_agents(records, &AgentRecord::iteration_end, false);
   const auto timed = over_agents(records, &AgentRecord::timed, false);
   std::map<std::pair<int, Instance>, MeasuredSpan> spans;
   for (const auto& record : records) {

@@ -29,23 +29,26 @@ struct Measurement {
   std::vector<Seconds> timed;       ///< of the same steps: what the timed ops of the slowest agent took together
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
   std::vector<Seconds> rank_steps;  ///< of ranks at their own pace: the mean step of each; else empty
-  std::vector<double> staleness;    ///< see WorkerPace
+  std::vector<double> staleness;    ///< see WorkerPace; empty where late ranks are left behind
+  bool left_behind = false;         ///< steps went on without late ranks (Plan::global_step)
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
 
   /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
   [[nodiscard]] Seconds quantile(double share) const { return quantile_of(steps, share); }
-  /// The median step; of ranks at their own pace the time in which each ends one on average, by their rates together.
+  /// The median step; of ranks at their own pace the time in which each ends one on average, by their rates together;
+  /// where late ones are left behind the mean step.
   [[nodiscard]] Seconds step() const;
 };
 
 /// What one agent notes while it runs.
 struct AgentRecord {
-  std::vector<double> iteration_start;  ///< when this agent started its first instance; negative: it starts none
-  std::vector<double> iteration_end;    ///< when the last instance that ends at this agent ended
-  std::vector<double> step_ends;        ///< when this rank ended its steps, where the plan has a `step_end`
-  std::vector<double> timed;            ///< what this agent's timed ops took together, from start to end of each
-  std::vector<MeasuredSpan> spans;      ///< start or end is negative when it is not this agent that knows it
+  std::vector<double> iteration_start;   ///< when this agent started its first instance; negative: it starts none
+  std::vector<double> iteration_end;     ///< when the last instance that ends at this agent ended
+  std::vector<double> step_ends;         ///< when this rank ended its steps, where the plan has a `step_end`
+  std::vector<double> global_step_ends;  ///< see Plan::global_step, at the agent that ends it
+  std::vector<double> timed;             ///< what this agent's timed ops took together, from start to end of each
+  std::vector<MeasuredSpan> spans;       ///< start or end is negative when it is not this agent that knows it
   std::int64_t checked = 0;
   double elapsed = 0.0;         ///< s from its first op to its last
   double processor_time = 0.0;  ///< s that this process computed meanwhile, all threads

@@ -83,7 +83,10 @@ namespace {
 /// Fills the Duties of one agent.
 class DutyFinder {
 public:
-  DutyFinder(const Roles& roles, AgentId agent) : roles_(roles), plan_(roles.plan()), agent_(agent) {}
+  DutyFinder(const Roles& roles, AgentId agent)
+      : roles_(roles), plan_(roles.plan()), agent_(agent), after_end_(after_step_end(plan_)) {
+    out_.left_out.resize(static_cast<std::size_t>(plan_.rank_count()));
+  }
 
   Duties run() {
     for (const Op& op : plan_.ops) {
@@ -131,7 +134,7 @@ private:
     if (!starts(i)) return;
     starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)] =
         static_cast<std::int32_t>(out_.tasks.size());
-    out_.tasks.push_back({.instance = i});
+    out_.tasks.push_back({.instance = i, .waits = {-roles_.op(i).spare}});
   }
 
   std::int32_t position(const Instance& i) {
@@ -171,9 +174,24 @@ private:
         if (static_cast<int>(t.waits.size()) <= lag) t.waits.resize(static_cast<std::size_t>(lag) + 1, 0);
         ++t.waits[static_cast<std::size_t>(lag)];
         out_.releases[static_cast<std::size_t>(position(before))].push_back({task, lag});
+        if (is_left_out_before(before, i, lag)) out_.next_of_left_out.push_back({task, lag});
       }
       if (from == agent_ && other != agent_) tell(before, other);
     }
+  }
+
+  [[nodiscard]] bool comes_after_end(const Instance& i) const { return after_end_[static_cast<std::size_t>(i.op)]; }
+
+  /// Whether `i`, of the same rank, would wait for `before` in vain where the rank leaves that out.
+  [[nodiscard]] bool is_left_out_before(const Instance& before, const Instance& i, int lag) const {
+    const bool of_rank = roles_.op(before).scope == Scope::Rank && roles_.op(i).scope == Scope::Rank;
+    return of_rank && before.op != plan_.step_end && !comes_after_end(before) && (lag > 0 || comes_after_end(i));
+  }
+
+  void count_left_out(const Instance& i, std::int64_t parts) {
+    if (roles_.op(i).scope != Scope::Rank) return;
+    auto& rank = out_.left_out[static_cast<std::size_t>(i.cell)];
+    (comes_after_end(i) ? rank.after_end : rank.until_end) += parts;
   }
 
   void tell(const Instance& i, AgentId other) {
@@ -186,18 +204,25 @@ private:
     if (task >= 0) out_.task_of[static_cast<std::size_t>(position(i))] = task;
     const Op& op = roles_.op(i);
     const bool sent = op.kind == OpKind::Transfer && roles_.source(i) != roles_.sink(i);
-    if (sent && roles_.source(i) == agent_ && roles_.starter(i) != agent_) ++out_.asked;
+    const bool asked = sent && roles_.source(i) == agent_ && roles_.starter(i) != agent_;
     const auto enders = roles_.enders(i);
-    if (std::find(enders.begin(), enders.end(), agent_) == enders.end()) return;
+    const bool ends = std::find(enders.begin(), enders.end(), agent_) != enders.end();
+    if (asked) ++out_.asked;
+    count_left_out(i, (task >= 0 ? 1 : 0) + (asked ? 1 : 0) + (ends ? 1 : 0));
+    if (!ends) return;
     out_.ends_here[static_cast<std::size_t>(position(i))] = 1;
     ++out_.ends;
     // Who started a transfer from its queue may serve the next one.
     if (op.kind == OpKind::Transfer && op.queue >= 0 && roles_.starter(i) != agent_) tell(i, roles_.starter(i));
+    // Servers learn what a rank leaves out from the iteration in which its step ends.
+    if (i.op != plan_.step_end || plan_.global_step < 0) return;
+    for (AgentId server = plan_.rank_count(); server < roles_.agents(); ++server) tell(i, server);
   }
 
   const Roles& roles_;
   const Plan& plan_;
   AgentId agent_;
+  std::vector<bool> after_end_;  ///< by op
   Duties out_;
   std::vector<std::vector<std::int32_t>> starts_;  ///< op -> cell -> task
 };

@@ -80,6 +80,15 @@ struct Duties {
   std::vector<std::vector<AgentId>> notify;      ///< agents to tell when it ends here
   std::vector<std::int32_t> task_of;             ///< the task that starts it; -1: another agent does
   std::vector<char> ends_here;
+  /// What a rank leaves out here that goes on with a newer step (Plan::global_step): tasks, instances that end here and
+  /// transfers asked for, by rank: up to the end of its step, and after it.
+  struct LeftOut {
+    std::int64_t until_end = 0;
+    std::int64_t after_end = 0;
+  };
+  std::vector<LeftOut> left_out;
+  /// Tasks of this rank that wait for what it leaves out up to the end of its step, and come after it.
+  std::vector<Release> next_of_left_out;
   std::int64_t ends = 0;   ///< instances that end here, per iteration
   std::int64_t asked = 0;  ///< transfers that other agents ask this one for, per iteration
 };

@@ -67,6 +67,7 @@ void Cells::count_waits(const Plan& plan) {
         waits.resize(instances_, 0);
         waits[number(static_cast<OpId>(id), cell)] += end - begin;
       }
+      waits_[0][number(static_cast<OpId>(id), cell)] -= op.spare;
     }
   }
 }

@@ -39,7 +39,7 @@ public:
   }
   /// Ops that wait for `op`: After::op is the waiting one.
   [[nodiscard]] const std::vector<After>& releases(OpId op) const { return releases_[static_cast<std::size_t>(op)]; }
-  /// By number: predecessors in iteration `k` and all before it, as far as these exist.
+  /// By number: predecessors needed in iteration `k` and all before it, as far as these exist.
   [[nodiscard]] std::vector<std::int32_t> waits_in(int k) const;
   /// By number: predecessors in the same iteration.
   [[nodiscard]] const std::vector<std::int32_t>& waits_now() const { return waits_.at(0); }

@@ -49,13 +49,14 @@ std::string servers_text(const Plan& plan, const Prediction& prediction) {
     return found == prediction.links.end() ? 0.0 : 100.0 * found->utilization;
   };
   std::string out;
-  for (const auto& [queue, seconds] : busy) {
+  for (const auto& entry : busy) {
+    const QueueId queue = entry.first;
     const Queue& threads = plan.queues[static_cast<std::size_t>(queue)];
     const auto op = std::find_if(plan.ops.begin(), plan.ops.end(), [&](const Op& o) { return o.queue == queue; });
     const std::string node = fmt::format("node{}", op->from.place.node);
     out += fmt::format("  {:<13}link in {:.0f} %, out {:.0f} %, threads {:.0f} % busy\n",
                        threads.name.substr(0, threads.name.find(' ')), share_of_link(node + "/nic-in"),
-                       share_of_link(node + "/nic-out"), 100.0 * seconds / (elapsed * std::max(1, threads.slots)));
+                       share_of_link(node + "/nic-out"), 100.0 * entry.second / (elapsed * std::max(1, threads.slots)));
   }
   return out;
 }
@@ -76,15 +77,35 @@ std::string closed_form_text(const ClosedNetwork& network, int workers, double s
                      saturation(network), most->name, format_seconds(most->demand), 1.0 / most->demand.value());
 }
 
+std::string span_of_steps(const Prediction& prediction) {
+  const auto [fastest, slowest] = std::minmax_element(prediction.rank_steps.begin(), prediction.rank_steps.end());
+  return fmt::format("from {} to {} a step", format_seconds(*fastest), format_seconds(*slowest));
+}
+
+/// Of steps that leave late workers behind.
+std::string backup_text(const Plan& plan, const Prediction& prediction) {
+  const int workers = plan.rank_count();
+  const int needed = workers - plan.backups;
+  double own = 0.0;
+  for (const Seconds step : prediction.rank_steps) own += prediction.step / step;
+  return fmt::format(
+             "Backup workers:\n  together     {:.3g} steps/s, each with the first {} of {} gradients of every "
+             "variable\n"
+             "  workers      each {}, {:.2f} in all while one counts\n"
+             "  thrown away  {:.1f} % of the gradients: those of steps that were over\n",
+             1.0 / prediction.step.value(), needed, workers, span_of_steps(prediction), own,
+             100.0 * prediction.dropped) +
+         servers_text(plan, prediction);
+}
+
 }  // namespace
 
 std::string pace_text(const Problem& problem, const Prediction& prediction) {
+  if (problem.plan.backups > 0) return backup_text(problem.plan, prediction);
   const int workers = problem.plan.rank_count();
   const double rate = workers / prediction.step.value();
-  const auto [fastest, slowest] = std::minmax_element(prediction.rank_steps.begin(), prediction.rank_steps.end());
-  std::string out =
-      fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each from {} to {} a step\n", rate,
-                  format_seconds(*fastest), format_seconds(*slowest));
+  std::string out = fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each {}\n", rate,
+                                span_of_steps(prediction));
   out += staleness_text(prediction.staleness);
   out += servers_text(problem.plan, prediction);
   try {

@@ -13,13 +13,15 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.strategy = request.strategy;
   row.mode = mode_of(problem.strategy);
   row.workers = request.workers;
+  row.backups = problem.strategy.graph.backups;
   row.batch = problem.profile.batch;
   row.step_time = prediction.step;
   row.compute = prediction.compute;
   // Both are sums of many terms in different orders: what is below their last digits is nothing.
   const Seconds exposed = prediction.step - prediction.compute;
   row.exposed_comm = exposed > 1e-9 * prediction.step ? exposed : Seconds{0.0};
-  row.scaling_efficiency = problem.profile.step() / prediction.step;
+  const double needed = static_cast<double>(row.workers - row.backups) / row.workers;
+  row.scaling_efficiency = needed * (problem.profile.step() / prediction.step);
   const StepInterval interval = step_interval(request, problem, prediction);
   row.step_low = interval.low;
   row.step_high = interval.high;
@@ -27,6 +29,7 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.profile = name_of(problem.profile.source);
   row.provenance = problem.profile.provenance;
   row.settings = settings_text(request.settings);
+  row.dropped_pct = 100.0 * prediction.dropped;
   row.notes = problem.notes;
   return row;
 }
@@ -43,7 +46,7 @@ PredictedRow predict(const PredictRequest& request, Inputs& inputs) {
 
 const std::vector<std::string>& row_header() {
   static const std::vector<std::string> kHeader =
-      header_with({"step_time_low_s", "step_time_high_s", "fidelity", "profile", "settings"});
+      header_with({"step_time_low_s", "step_time_high_s", "fidelity", "profile", "settings", "dropped_pct"});
   return kHeader;
 }
 
@@ -63,7 +66,8 @@ std::vector<std::string> row_cells(const PredictedRow& row) {
           format_number(row.step_high.value()),
           name_of(row.fidelity),
           row.profile,
-          row.settings};
+          row.settings,
+          format_number(row.dropped_pct)};
 }
 
 }  // namespace simsync

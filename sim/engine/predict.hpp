@@ -16,21 +16,25 @@ struct PredictedRow {
   std::string model;
   std::string cluster;
   std::string strategy;
-  std::string mode;                 ///< mode_of(Strategy)
+  std::string mode;  ///< mode_of(Strategy)
   int workers = 1;
+  int backups = 0;                  ///< of the workers: a step goes on without as many gradients
   std::int64_t batch = 1;           ///< per worker
   Seconds step_time;                ///< steady state
-  Seconds compute;                  ///< slowest worker's forward + backward + update without any communication
+  Seconds compute;                  ///< slowest needed worker's forward + backward + update without any communication
   Seconds exposed_comm;             ///< step_time - compute
-  double scaling_efficiency = 1.0;  ///< single-device step over step_time
+  double scaling_efficiency = 1.0;  ///< throughput() over that of so many single devices
   Seconds step_low;                 ///< equal to step_time without a calibration
   Seconds step_high;
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
   std::string profile;                 ///< name_of(ProfileSource)
   std::string provenance;              ///< where the profile's numbers come from
   std::string settings;                ///< settings_text() of the request
+  double dropped_pct = 0.0;            ///< of the gradients, because they came too late
   std::vector<std::string> notes;      ///< Problem::notes; not a column
-  [[nodiscard]] double throughput() const { return static_cast<double>(batch) * workers / step_time.value(); }
+  [[nodiscard]] double throughput() const {
+    return static_cast<double>(batch) * (workers - backups) / step_time.value();
+  }
 };
 
 /// The row of a replayed problem; with a calibration it replays more, for the interval.

@@ -39,6 +39,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       telling_(plan, cells_, topology_, ports_),
       recorder_(options.record),
       pace_(cells_.ranks().size(), options.steps_per_worker),
+      left_behind_(plan, cells_),
       devices_(cells_.ranks().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r)
     devices_[r].slowdown = cluster_.group_of(cells_.ranks()[r].node).compute_slowdown;
@@ -73,23 +74,21 @@ void Replay::complete(const Instance& instance) {
       leave_queue(instance, span);
   }
   leave_connection(instance, span);
-  if (instance.op == plan_.step_end) {
-    pace_.note(static_cast<std::size_t>(instance.cell), network_.now());
-    stopped_ = stopped_ || pace_.enough();
-  }
+  note_pace(instance);
+  const int ended = catch_up(instance);
   // The last iteration that counts has the next one in its way, as every other.
   const int last_needed = !plan_.in_lock_step()         ? std::numeric_limits<int>::max()
                           : options_.max_iterations > 1 ? options_.max_iterations
                                                         : 0;
   std::vector<Instance> released;
   for (const After& next : cells_.releases(instance.op)) {
-    const int k = instance.iteration + next.lag;
+    const int k = ended + next.lag;
     if (k > last_needed || (!plan_.in_lock_step() && stopped_)) continue;
     const auto [begin, end] =
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
     for (int cell = begin; cell < end; ++cell) released.push_back({next.op, cell, k});
   }
-  draw_order(op, instance.cell, instance.iteration, released);
+  draw_order(op, instance.cell, ended, released);
   for (const Instance& waiting : released) {
     const Seconds word = telling_.word(instance, waiting.op, waiting.cell);
     if (word.value() > 0.0)
@@ -98,7 +97,42 @@ void Replay::complete(const Instance& instance) {
       tell(waiting, span);
   }
   ++completed_;
-  if (--iteration(instance.iteration).left == 0) finish_iteration(instance.iteration);
+  count_off(instance.iteration, 1);
+}
+
+void Replay::note_pace(const Instance& ended) {
+  if (ended.op == plan_.step_end) pace_.note(static_cast<std::size_t>(ended.cell), network_.now());
+  if (ended.op == plan_.global_step) {
+    left_behind_.step_ended();
+    if (!stopped_) iteration_end_.push_back(network_.now());
+  }
+  const auto enough = static_cast<std::size_t>(options_.steps_per_worker);
+  stopped_ = stopped_ || (plan_.global_step >= 0 ? iteration_end_.size() >= enough : pace_.enough());
+  const bool counts = !stopped_ && iteration_end_.size() > LeftBehind::warm_up(enough);
+  if (counts && left_behind_.counted_by(ended.op) >= 0) left_behind_.count(op_of(ended).bytes, is_late(ended));
+}
+
+/// The iteration that a rank has ended: its own, or the newest, where it was left behind. What it leaves out counts as
+/// done.
+int Replay::catch_up(const Instance& ended) {
+  if (ended.op != plan_.step_end || plan_.global_step < 0) return ended.iteration;
+  const int newest = left_behind_.newest();
+  if (newest == ended.iteration) return newest;
+  for (int k = ended.iteration; k <= newest; ++k) count_off(k, left_behind_.left_out(k > ended.iteration, k < newest));
+  for (const After& next : left_behind_.next_of_left_out()) tell({next.op, ended.cell, newest + next.lag}, -1);
+  return newest;
+}
+
+void Replay::count_off(int k, std::int64_t instances) {
+  std::int64_t& left = iteration(k).left;
+  left -= instances;
+  if (left == 0 && instances > 0) finish_iteration(k);
+}
+
+/// Whether what waits for all but the latest of such instances has begun without this one.
+bool Replay::is_late(const Instance& instance) {
+  const OpId sum = left_behind_.counted_by(instance.op);
+  return sum >= 0 && iteration(instance.iteration).pending[cells_.number(sum, 0)] <= 0;
 }
 
 /// One predecessor less.
@@ -110,7 +144,7 @@ void Replay::tell(const Instance& waiting, std::int32_t cause) {
 void Replay::finish_iteration(int k) {
   if (stopped_) return;
   // Iterations end in order: every op of k + 1 has a way back to one of k.
-  iteration_end_.push_back(network_.now());
+  if (plan_.global_step < 0) iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
   if (!plan_.in_lock_step()) return;
   const auto next = static_cast<std::size_t>(k) + 1;
@@ -233,13 +267,7 @@ void Replay::find_step(Prediction& out) const {
     out.steps.emplace_back(end.value() - before);
     before = end.value();
   }
-  if (!plan_.in_lock_step()) {
-    out.step = pace_.step();
-    out.rank_steps = pace_.step_of_each();
-    out.staleness = pace_.staleness();
-    out.steady = true;
-    return;
-  }
+  if (!plan_.in_lock_step()) return find_pace(out);
   SIMSYNC_ASSERT(!out.steps.empty());
   // Without convergence the mean of the later half is the best estimate of a step that keeps changing.
   const std::size_t half = steady_ ? out.steps.size() - 1 : out.steps.size() / 2;
@@ -247,6 +275,30 @@ void Replay::find_step(Prediction& out) const {
   for (std::size_t i = half; i < out.steps.size(); ++i) sum += out.steps[i].value();
   out.step = Seconds{sum / static_cast<double>(out.steps.size() - half)};
   out.steady = steady_;
+}
+
+void Replay::find_pace(Prediction& out) const {
+  out.rank_steps = pace_.step_of_each();
+  out.steady = true;
+  if (plan_.global_step < 0) {
+    out.step = pace_.step();
+    out.staleness = pace_.staleness();
+    return;
+  }
+  out.dropped = left_behind_.dropped();
+  const std::size_t first = LeftBehind::warm_up(out.steps.size());
+  const std::size_t last = out.steps.size() - 1;
+  out.step = first == last ? out.steps.back()
+                           : 1.0 / static_cast<double>(last - first) * (iteration_end_[last] - iteration_end_[first]);
+}
+
+/// Of the ranks that every step waits for.
+double Replay::slowest_needed() const {
+  std::vector<double> slowdowns;
+  for (const Device& device : devices_) slowdowns.push_back(device.slowdown);
+  const auto needed = slowdowns.end() - 1 - plan_.backups;
+  std::nth_element(slowdowns.begin(), needed, slowdowns.end());
+  return *needed;
 }
 
 Prediction Replay::result() {
@@ -258,9 +310,7 @@ Prediction Replay::result() {
   double compute = 0.0;
   for (const Op& op : plan_.ops)
     if (op.kind == OpKind::Compute) compute += op.duration.value();
-  double slowest = 0.0;
-  for (const Device& device : devices_) slowest = std::max(slowest, device.slowdown);
-  out.compute = Seconds{compute * slowest};
+  out.compute = Seconds{compute * slowest_needed()};
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(cells_.ranks().size());
   out.flows = network_.flows_started();

@@ -14,6 +14,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/engine/flow_network.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/engine/left_behind.hpp"
 #include "sim/engine/port_queues.hpp"
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/replay_state.hpp"
@@ -41,7 +42,11 @@ private:
   void release_roots();
   void complete(const Instance& instance);
   void tell(const Instance& waiting, std::int32_t cause);
+  void count_off(int k, std::int64_t instances);
   void finish_iteration(int k);
+  void note_pace(const Instance& ended);
+  int catch_up(const Instance& ended);
+  [[nodiscard]] bool is_late(const Instance& instance);
   [[nodiscard]] bool repeats(int k) const;
   void drain();
   void handle(FlowNetwork::Token token);
@@ -49,6 +54,8 @@ private:
   FlowNetwork::Token token(Pending pending);
   [[nodiscard]] Prediction result();
   void find_step(Prediction& out) const;
+  void find_pace(Prediction& out) const;
+  [[nodiscard]] double slowest_needed() const;
   void record_into(Prediction& out);
 
   // replay_resources.cpp: queues, devices, transfers
@@ -105,6 +112,7 @@ private:
   bool stopped_ = false;
   bool steady_ = false;
   WorkerPace pace_;
+  LeftBehind left_behind_;
   bool given_up_ = false;                                ///< more work than ReplayOptions::most_work
   std::deque<std::pair<Instance, std::int32_t>> ready_;  ///< with the span that released it
   bool draining_ = false;

@@ -85,7 +85,8 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
     case OpKind::Collective:
       return start_collective(instance);
     case OpKind::HostWork:
-      network_.after(op.duration, token({.event = Event::WorkEnds, .instance = instance}));
+      network_.after(is_late(instance) ? op.late : op.duration,
+                     token({.event = Event::WorkEnds, .instance = instance}));
       return;
   }
 }

@@ -41,7 +41,8 @@ double saturation(const ClosedNetwork& network);
 /// rank computes, copies and waits for latencies is the delay; bytes through the NIC of each server are two stations,
 /// one for each direction, and the work of each server's threads is one, with m threads as one of demand / m and a
 /// delay of the rest; an update of all workers' gradients together is shared among their rounds.
-/// @throws PlanError when it has collectives, several workers on a node, or a server on a worker's node.
+/// @throws PlanError when it has collectives, steps without the latest workers, several workers on a node, or a server
+/// on a worker's node.
 ClosedNetwork closed_network(const Plan& plan, const Cluster& cluster);
 
 }  // namespace simsync

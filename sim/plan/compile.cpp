@@ -232,6 +232,7 @@ void merge_compute(Plan& plan) {
   for (Op& op : kept)
     for (After& after : op.after) after.op = moved(after.op);
   if (plan.step_end >= 0) plan.step_end = moved(plan.step_end);
+  if (plan.global_step >= 0) plan.global_step = moved(plan.global_step);
   plan.ops = std::move(kept);
 }
 
@@ -317,6 +318,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
   writer.plan.step_variation = profile.variation;
+  writer.plan.backups = strategy.graph.backups;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
   writer.plan.set_ranks(cluster.workers(strategy.graph.workers));
   write_queues(writer);

@@ -33,7 +33,10 @@ public:
     const bool aggregated = pieces_.front().how.local_aggregation;
     OpId whole = -1;
     if (aggregated && !scheduled()) whole = aggregate(total_bytes(), label(0));
-    for (const Piece& piece : pieces_) updates_.push_back(update(piece, push(piece, whole)));
+    for (const Piece& piece : pieces_) {
+      summed_.push_back(push(piece, whole));
+      updates_.push_back(update(piece, summed_.back()));
+    }
   }
 
   /// A copy per host is refreshed inside the step, as soon as its variable is updated; AutoDist's train op waits for
@@ -69,6 +72,8 @@ public:
 
   /// What has to happen before a step that reads its variables from servers may return.
   [[nodiscard]] const std::vector<After>& returned() const { return refreshed_.empty() ? updates_ : refreshed_; }
+  /// The servers are through with what each worker pushed.
+  [[nodiscard]] const std::vector<After>& summed() const { return summed_; }
 
 private:
   [[nodiscard]] bool scheduled() const {
@@ -269,6 +274,7 @@ private:
         server_work(piece, scope, Phase::Aggregate,
                     per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
     sum.after = {sent};
+    if (w_.plan.backups > 0) sum.late = per_tensor(piece);
     // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
     // pieces.
     sum.one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
@@ -286,6 +292,7 @@ private:
     Op op = server_work(piece, scope, Phase::Update, piece.how.sync ? applied : per_tensor(piece) + applied,
                         here ? piece.bytes : 0.0);
     op.after = {summed};
+    op.spare = w_.plan.backups;
     return {w_.add(std::move(op)), piece.how.staleness};
   }
 
@@ -335,6 +342,7 @@ private:
   const Variable& variable_;
   const VariableStrategy& how_;
   std::vector<Piece> pieces_;
+  std::vector<After> summed_;     ///< by piece
   std::vector<After> updates_;    ///< by piece
   std::vector<After> refreshed_;  ///< by piece, of copies that are refreshed before the step returns
 };
@@ -360,15 +368,30 @@ bool sums_on_hosts(const PlanWriter& writer) {
                      [&](const auto& how) { return std::any_of(how.shards.begin(), how.shards.end(), on_host); });
 }
 
-/// All workers have ended their step: what the fastest ones wait for, so many steps later.
-OpId write_clock(PlanWriter& writer, const std::vector<After>& returned) {
+/// What the first worker's host knows for all of them.
+OpId write_word(PlanWriter& writer, const std::vector<After>& returned, const char* label) {
   Op op;
   op.kind = OpKind::HostWork;
   op.scope = Scope::Job;
   op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
   op.after = returned;
-  op.reason = {Phase::Start, -1, "clock of the slowest worker"};
+  op.reason = {Phase::Start, -1, label};
   return writer.add(std::move(op));
+}
+
+/// What a worker's next step waits for besides its own compute.
+std::vector<After> write_returned(PlanWriter& writer, const std::vector<VariableOnServers>& all) {
+  std::vector<After> returned;
+  std::vector<After> own;
+  for (const auto& variable : all) {
+    returned.insert(returned.end(), variable.returned().begin(), variable.returned().end());
+    own.insert(own.end(), variable.summed().begin(), variable.summed().end());
+  }
+  if (writer.plan.backups == 0 || returned.empty()) return returned;
+  // TensorFlow: a worker whose gradients were taken or dropped takes the token of a step that has ended.
+  writer.plan.global_step = write_word(writer, returned, "global step");
+  own.push_back({writer.plan.global_step, 0});
+  return own;
 }
 
 }  // namespace
@@ -381,12 +404,11 @@ void write_parameter_servers(PlanWriter& writer) {
   for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
   const bool reads_inside_step = writer.strategy.graph.pull_at_step_start;
   const bool ahead = !in_lock_step(writer.strategy);
-  std::vector<After> returned;
   for (auto& variable : all) {
     variable.write_push();
     if (reads_inside_step) variable.write_refresh();
-    returned.insert(returned.end(), variable.returned().begin(), variable.returned().end());
   }
+  const std::vector<After> returned = write_returned(writer, all);
   OpId start = -1;
   if (ahead && !reads_inside_step)
     throw PlanError(
@@ -400,11 +422,15 @@ void write_parameter_servers(PlanWriter& writer) {
     if (!ahead) op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
     op.after = returned;
     op.after.push_back({writer.backward.front(), 0});
-    if (const auto slack = writer.strategy.graph.slack) op.after.push_back({write_clock(writer, returned), *slack});
+    // All workers have ended their step: what the fastest ones wait for, so many steps later.
+    if (const auto slack = writer.strategy.graph.slack)
+      op.after.push_back({write_word(writer, returned, "clock of the slowest worker"), *slack});
     op.random_order = writer.strategy.graph.random_pull_order;
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));
     if (ahead) writer.plan.step_end = start;
+    // A layer without variables does not go ahead of a step that may be left out.
+    if (writer.plan.global_step >= 0) writer.gates[0].push_back(start);
   }
   for (VariableOnServers* variable : reading_order(writer.strategy, all)) variable->write_pull(start);
   for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);

@@ -43,11 +43,31 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
   constexpr std::uint64_t kMostRanks = 1'000'003;
   Random random(kSeed + static_cast<std::uint64_t>(rank) + kMostRanks * static_cast<std::uint64_t>(iteration));
   const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
-  const double late = iteration == 0 ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
+  const bool apart = iteration == 0 && plan.backups == 0;
+  const double late = apart ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
   if (plan.step_variation <= 0.0) return late * drawn;
   // Uniform between 1 - sqrt(3) v and 1 + sqrt(3) v: mean 1, standard deviation v.
   const double reach = std::sqrt(3.0) * plan.step_variation;
   return late * (1.0 + reach * (2.0 * random.unit() - 1.0)) * drawn;
+}
+
+std::vector<bool> after_step_end(const Plan& plan) {
+  std::vector<std::vector<OpId>> releases(plan.ops.size());
+  for (std::size_t id = 0; id < plan.ops.size(); ++id)
+    for (const After& after : plan.ops[id].after)
+      if (after.lag == 0) releases[static_cast<std::size_t>(after.op)].push_back(static_cast<OpId>(id));
+  std::vector<bool> out(plan.ops.size(), false);
+  std::vector<OpId> to_visit{plan.step_end};
+  while (!to_visit.empty() && plan.step_end >= 0) {
+    const OpId op = to_visit.back();
+    to_visit.pop_back();
+    for (const OpId next : releases[static_cast<std::size_t>(op)]) {
+      if (out[static_cast<std::size_t>(next)]) continue;
+      out[static_cast<std::size_t>(next)] = true;
+      to_visit.push_back(next);
+    }
+  }
+  return out;
 }
 
 std::string title_of(const Plan& plan, const ComputePart& part) {
@@ -106,6 +126,7 @@ void check(const Plan& plan) {
   std::vector<std::vector<OpId>> releases(plan.ops.size());
   for (OpId id = 0; id < ops; ++id) {
     const Op& op = plan.ops[static_cast<std::size_t>(id)];
+    SIMSYNC_ASSERT(op.spare >= 0 && (op.spare == 0 || op.spare < plan.rank_count()));
     SIMSYNC_ASSERT(op.queue >= -1 && op.queue < static_cast<QueueId>(plan.queues.size()));
     for (const After& after : op.after) {
       SIMSYNC_ASSERT(after.op >= 0 && after.op < ops && after.lag >= 0);

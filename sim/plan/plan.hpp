@@ -91,6 +91,10 @@ struct Op {
   QueueId queue = -1;  ///< serial resource it occupies while it runs; -1: none
   int priority = 0;    ///< smaller first; only a Priority queue looks at it
   std::vector<After> after;
+  /// So many of the instances that it waits for may be missing (Plan::backups). One that begins when the others are
+  /// there does not count: it takes `late`.
+  int spare = 0;
+  Seconds late;  ///< HostWork: instead of `duration`, where what waits for it has begun without it
   Reason reason;
 
   Seconds duration;  ///< Compute, HostWork: on a device of speed 1. Transfer, Collective: setup before bytes move
@@ -149,6 +153,10 @@ struct Plan {
   /// The op of every rank that ends its step, where ranks need not wait for each other in every step (asynchronous
   /// training, bounded staleness); -1: all are in lock step.
   OpId step_end = -1;
+  /// The job's op that ends a step for all ranks, where the latest `backups` are left behind: whoever ends its own step
+  /// after several of these goes on with the newest, and leaves out those between. -1: no step does without a rank.
+  OpId global_step = -1;
+  int backups = 0;
   double step_variation = 0.0;  ///< of the compute of such ranks' steps: its coefficient of variation
   std::int32_t tensors = 0;     ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
@@ -167,9 +175,12 @@ struct Plan {
 
 /// How long a compute op takes a rank in an iteration, on a device of speed 1. In lock step `duration`. A rank at its
 /// own pace draws one of the profiled steps and how far it is from the mean, for each of its own, the same on every
-/// back end; and ranks do not begin all at once: in the first iteration their compute is longer by a random part of
-/// what all ranks take one after another.
+/// back end; and ranks that nothing brings together do not begin all at once: in the first iteration their compute is
+/// longer by a random part of what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
+
+/// By op: whether an instance of a rank comes after the end of that rank's step (Plan::step_end) in the same iteration.
+std::vector<bool> after_step_end(const Plan& plan);
 
 /// What people call an op: `backward fc6`, `push fc6/weight[1]`, `all-reduce bucket 3`. An op of several parts is
 /// named by its first and last one.

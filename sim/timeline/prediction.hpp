@@ -73,9 +73,10 @@ struct Prediction {
   Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
   int simulated_ranks = 0;
   /// Of ranks at their own pace (Plan::step_end), else empty: each one's mean step, and the share of steps by how many
-  /// steps of others ended meanwhile.
+  /// steps of others ended meanwhile (empty where late ones are left behind).
   std::vector<Seconds> rank_steps;
   std::vector<double> staleness;
+  double dropped = 0.0;  ///< share of the gradients' bytes that came too late (Plan::backups)
   std::int64_t flows = 0;
   std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
   bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing

@@ -21,11 +21,18 @@ public:
 
   /// Everything of one iteration that both workers and the server do.
   void step(int iteration) {
-    for (int worker = 0; worker < 2; ++worker) {
-      hand_over(workers_[static_cast<std::size_t>(worker)], server_, {op_of(Phase::Push), worker}, iteration);
-      if (const OpId sum = op_of(Phase::Aggregate); sum >= 0) server_.add({sum, worker}, iteration);
-    }
-    server_.update({op_of(Phase::Update), 0}, iteration);
+    for (int worker = 0; worker < 2; ++worker) push(worker, iteration);
+    update(iteration);
+  }
+  void push(int worker, int iteration) {
+    hand_over(workers_[static_cast<std::size_t>(worker)], server_, {op_of(Phase::Push), worker}, iteration);
+    if (const OpId sum = op_of(Phase::Aggregate); sum >= 0) server_.add({sum, worker}, iteration);
+  }
+  void update(int iteration) { server_.update({op_of(Phase::Update), 0}, iteration); }
+  /// What worker 0 would read.
+  std::vector<std::byte> kept(int iteration) {
+    const auto values = server_.outgoing({op_of(Phase::Pull), 0}, iteration);
+    return {values.begin(), values.end()};
   }
   void read(int iteration) { hand_over(server_, workers_[0], {op_of(Phase::Pull), 0}, iteration); }
   void check(int iteration, bool all) { workers_[0].check_pull({op_of(Phase::Pull), 0}, iteration, all); }
@@ -101,4 +108,27 @@ TEST_CASE("asynchronous: what is read has moved on, and is alike between the sam
   exchange.read(1);
   exchange.spoil(kNoSample);
   CHECK_THROWS_AS(exchange.check(1, true), WrongResult);
+}
+
+TEST_CASE("backup workers: what comes too late changes nothing", "[run]") {
+  Exchange exchange(Options{{"backups", "1"}});
+  Exchange alone(Options{{"backups", "1"}});
+  exchange.push(1, 0);
+  exchange.push(0, 0);  // before the update, and beyond those that it needs
+  exchange.update(0);
+  exchange.push(1, 1);
+  exchange.update(1);
+  exchange.push(0, 1);  // after its update
+  exchange.push(0, 2);
+  exchange.update(2);
+  for (const auto& [worker, iteration] : {std::pair{1, 0}, {1, 1}, {0, 2}}) {
+    alone.push(worker, iteration);
+    alone.update(iteration);
+  }
+  CHECK(exchange.kept(2) == alone.kept(2));
+  Exchange other(Options{{"backups", "1"}});
+  for (int k = 0; k < 3; ++k) other.step(k);
+  CHECK_FALSE(exchange.kept(2) == other.kept(2));
+  exchange.read(2);
+  exchange.check(2, true);
 }

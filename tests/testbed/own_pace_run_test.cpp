@@ -62,6 +62,30 @@ TEST_CASE("a bound by worker clocks ties the fast workers to the slow one") {
     CHECK_THAT(step.value(), WithinRel(measured.rank_steps[2].value(), 0.2));
 }
 
+TEST_CASE("a step leaves the slow worker behind, and servers hold what came in time") {
+  int port = 29'692;
+  for (const Optimizer optimizer : {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam}) {
+    LaunchOptions options = with_straggler(port++);
+    options.run.optimizer = optimizer;
+    const Measurement measured = launch(test::small_plan("ps", kWorkers, {{"backups", "1"}}), options);
+    REQUIRE(measured.rank_steps.size() == kWorkers);
+    CHECK(measured.left_behind);
+    CHECK(measured.steps.size() == kSteps);
+    CHECK(measured.rank_steps[2] >= Seconds{0.059});
+    CHECK(measured.step() >= Seconds{0.006});
+    CHECK(1.5 * measured.step() < measured.rank_steps[2]);
+    CHECK(measured.checked > 2 * kSteps);
+    CHECK(measured.checked < 3 * 3 * kSteps);  // the slow one reads less often
+  }
+}
+
+TEST_CASE("reads in an order of their own find the newest step, too") {
+  const Plan plan = test::small_plan("tictac", kWorkers, {{"backups", "2"}});
+  const Measurement measured = launch(plan, with_straggler(29'695));
+  CHECK(measured.left_behind);
+  CHECK(measured.step() < Seconds{0.059});
+}
+
 TEST_CASE("values older than the staleness allows end the run") {
   // Nothing is ever applied: from the second step on one update may be missing, and two are.
   Plan plan = test::small_plan("ps", 2, {{"staleness", "1"}});
@@ -70,10 +94,13 @@ TEST_CASE("values older than the staleness allows end the run") {
   CHECK_THROWS_AS(launch(plan, test::loopback(29'690)), WrongResult);
 }
 
-TEST_CASE("a gradient that is not applied ends an asynchronous run") {
-  Plan plan = test::small_plan("ps", 2, {{"sync", "false"}});
-  for (Op& op : plan.ops)
-    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.bytes < 100.0)
-      op.reason.phase = Phase::Serve;
-  CHECK_THROWS_AS(launch(plan, test::loopback(29'691)), WrongResult);
+TEST_CASE("a gradient that is not applied ends a run whose order is that of arrival") {
+  int port = 29'700;
+  for (const char* option : {"sync", "backups"}) {
+    Plan plan = test::small_plan("ps", 2, {{option, option == std::string("sync") ? "false" : "1"}});
+    for (Op& op : plan.ops)
+      if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.bytes < 100.0)
+        op.reason.phase = Phase::Serve;
+    CHECK_THROWS_AS(launch(plan, test::loopback(port++)), WrongResult);
+  }
 }

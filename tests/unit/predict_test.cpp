@@ -173,6 +173,26 @@ TEST_CASE("processes that run a plan wake up by themselves", "[predict]") {
   CHECK(real.plan.ops.size() == asked("0us").plan.ops.size());
 }
 
+TEST_CASE("a step with backup workers counts the gradients that it takes", "[predict]") {
+  const auto asked = [](const std::string& backups) {
+    return PredictRequest{.model = "alexnet",
+                          .cluster = "two-nodes",
+                          .strategy = "ps",
+                          .workers = 4,
+                          .batch = 10,
+                          .settings = {{"strategy.backups", backups}}};
+  };
+  const PredictedRow all = predict(asked("0"));
+  const PredictedRow three = predict(asked("1"));
+  CHECK(three.mode == "backup");
+  CHECK_THAT(all.throughput(), WithinRel(40.0 / all.step_time.value(), 1e-12));
+  CHECK_THAT(three.throughput(), WithinRel(30.0 / three.step_time.value(), 1e-12));
+  CHECK_THAT(three.throughput() / all.throughput(), WithinRel(three.scaling_efficiency / all.scaling_efficiency, 1e-9));
+  CHECK(row_cells(all).back() == "0");
+  CHECK(three.dropped_pct > 0.0);
+  CHECK(for_real_run(prepare(asked("1"))).plan.backups == 1);
+}
+
 TEST_CASE("settings in one text are sorted, and the last of a key counts", "[predict]") {
   CHECK(settings_text({}).empty());
   CHECK(settings_text({{"seed", "2"}, {"fidelity", "steps"}, {"seed", "3"}}) == "fidelity=steps;seed=3");

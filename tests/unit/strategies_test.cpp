@@ -164,6 +164,8 @@ TEST_CASE("unusual values survive a round trip", "[strategies]") {
                                .credit_is_strict = true,
                                .pulls_only = true};
   CHECK(parse_strategy(to_yaml(strategy, model), "out.yaml", request) == strategy);
+  strategy = build_strategy("ps", request_for(model, cluster, 2, {{"backups", "1"}}));
+  CHECK(parse_strategy(to_yaml(strategy, model), "out.yaml", request) == strategy);
 }
 
 TEST_CASE("the first matching rule decides", "[strategies]") {

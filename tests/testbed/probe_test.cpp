@@ -25,7 +25,7 @@ TEST_CASE("a probe of every kind runs for real, as the plan that is simulated") 
   const Cluster cluster = test::lab_cluster(4, 1);
   int port = 29'680;
   for (const ProbeKind kind : {ProbeKind::AllReduce, ProbeKind::AllGather, ProbeKind::Push, ProbeKind::Pull,
-                               ProbeKind::Message, ProbeKind::Overlap}) {
+                               ProbeKind::Message, ProbeKind::Overlap, ProbeKind::Reads}) {
     for (const int ranks : {2, 3}) {
       if (kind == ProbeKind::Message && ranks > 2) continue;
       const ProbeRun run{.probe = tiny(kind, ranks, 5), .warm_up = 2, .iterations = 6, .expected = {}};
@@ -46,6 +46,7 @@ TEST_CASE("a probe of every kind runs for real, as the plan that is simulated") 
       if (kind == ProbeKind::Overlap) CHECK_THAT(times.median().value(), WithinRel(0.01, 1e-6));
       if (kind == ProbeKind::Overlap) CHECK(checked == 9 * ranks * 5);
       if (kind == ProbeKind::Pull) CHECK(checked == 9 * ranks * 5);
+      if (kind == ProbeKind::Reads) CHECK(checked == 9 * 5);  // by the first rank only
     }
   }
 }
@@ -56,16 +57,16 @@ TEST_CASE("what passes between two iterations is not part of a step's active tim
   // 9 s, is not timed.
   const AgentRecord first{.iteration_start = {1.0, 3.0, 4.4, 5.0},
                           .iteration_end = {2.0, 4.0, 4.9, 9.0},
-                          .compute = {0.5, 0.25, 0.125, 1.0},
+                          .timed = {0.5, 0.25, 0.125, 1.0},
                           .spans = {}};
   const AgentRecord second{.iteration_start = {1.5, 3.5, -1.0, 5.0},
                            .iteration_end = {2.5, 4.5, 5.0, 9.0},
-                           .compute = {0.5, 0.5, 0.0, 1.0},
+                           .timed = {0.5, 0.5, 0.0, 1.0},
                            .spans = {}};
   const Measurement measured = merge({first, second}, 1);
   REQUIRE(measured.steps.size() == 2);
   CHECK(measured.steps[0] == Seconds{2.0});
   CHECK(measured.active[0] == Seconds{1.5});
   CHECK(measured.active[1] == Seconds{0.5});  // it began before the end of the one before
-  CHECK(measured.compute == std::vector<Seconds>{Seconds{0.5}, Seconds{0.125}});  // of the slower one
+  CHECK(measured.timed == std::vector<Seconds>{Seconds{0.5}, Seconds{0.125}});  // of the slower one
 }

@@ -142,7 +142,8 @@ TEST_CASE("our own table of probes", "[calibrate]") {
         [&] { (void)read_table(CsvTable::parse("kind,ranks,bytes,count,algorithm,time_s\n" + row, "p.csv"), {}); });
   };
   CHECK(wrong("pusj,4,1,1,,1\n") ==
-        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message, overlap\n  help: did "
+        "p.csv:2:1: error: column 'kind': 'pusj' is not one of all-reduce, push, pull, message, overlap, reads\n  "
+        "help: did "
         "you mean "
         "'push'?");
   CHECK(wrong("push,2.5,1,1,,1\n") ==

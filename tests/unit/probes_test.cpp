@@ -62,6 +62,16 @@ TEST_CASE("with a host for servers all others talk to it", "[probe]") {
   CHECK(ranks_of(choose_probes(hosts(4, 1), Seconds{600.0}), ProbeKind::Push) == std::set<int>{1, 4});
 }
 
+TEST_CASE("reads alone, beside one that pushes, and beside several for as long as a probe may take", "[probe]") {
+  const auto runs = choose_probes(hosts(4, 1), Seconds{600.0});
+  CHECK(ranks_of(runs, ProbeKind::Reads) == std::set<int>{1, 2, 3, 4});
+  std::set<double> pushed;
+  for (const ProbeRun& run : runs)
+    if (run.probe.kind == ProbeKind::Reads && run.probe.ranks > 1)
+      pushed.insert((run.probe.ranks - 1) * run.probe.bytes);
+  CHECK(*pushed.rbegin() - *pushed.begin() <= 3.0);  // rounded to whole bytes
+}
+
 TEST_CASE("all-reduces that outlast the compute beside them", "[probe]") {
   const Cluster cluster = hosts(4);
   const auto runs = choose_probes(cluster, Seconds{600.0});
@@ -95,8 +105,8 @@ TEST_CASE("a short budget costs repetitions, then sizes, and is refused at last"
 
 TEST_CASE("iterations of a probe do not overlap and every transfer has a buffer", "[probe]") {
   const Cluster cluster = hosts(3);
-  for (const ProbeKind kind :
-       {ProbeKind::AllReduce, ProbeKind::Push, ProbeKind::Pull, ProbeKind::Message, ProbeKind::Overlap}) {
+  for (const ProbeKind kind : {ProbeKind::AllReduce, ProbeKind::Push, ProbeKind::Pull, ProbeKind::Message,
+                               ProbeKind::Overlap, ProbeKind::Reads}) {
     const Probe probe{.kind = kind, .ranks = 2, .per_node = 1, .bytes = 1e3, .count = 3, .measured = {}, .where = {}};
     const Plan plan = plan_of(probe, cluster);
     check(plan);

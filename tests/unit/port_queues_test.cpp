@@ -1,0 +1,84 @@
+// What waits in ports: a word or a first byte behind the bytes of other transfers.
+#include "sim/engine/engine.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+constexpr double kRate = 1e6;  ///< bytes per second
+
+struct Sent {
+  int from = 0;
+  int to = 0;
+  double bytes = 0.0;
+  double at = 0.0;  ///< s
+  int streams = 0;
+};
+
+Cluster ports(double queueing_delay, double passing_delay) {
+  Cluster cluster = lab_cluster(4, 1, {.nic = kRate});
+  cluster.links["nic"].queueing_delay = Seconds{queueing_delay};
+  cluster.links["nic"].passing_delay = Seconds{passing_delay};
+  return cluster;
+}
+
+/// When each transfer has arrived.
+std::vector<double> arrivals(const Cluster& cluster, const std::vector<Sent>& transfers) {
+  Plan plan;
+  plan.set_ranks(cluster.workers(cluster.gpu_count()));
+  for (const Sent& sent : transfers) {
+    Op op;
+    op.kind = OpKind::Transfer;
+    op.scope = Scope::Job;
+    op.from = {End::Kind::Fixed, {sent.from, -1}};
+    op.to = {End::Kind::Fixed, {sent.to, -1}};
+    op.bytes = sent.bytes;
+    op.streams = sent.streams;
+    op.duration = Seconds{sent.at};  // what comes before the first byte
+    plan.ops.push_back(op);
+  }
+  const Prediction run = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .max_iterations = 1, .record = true});
+  std::vector<double> out(transfers.size());
+  for (const Span& span : run.spans)
+    if (span.iteration == 0) out[static_cast<std::size_t>(span.op)] = span.end.value();
+  return out;
+}
+
+/// Node 3 sends 1 kB to node 2 at 1 s, while nodes 0 and 1 send `bytes` each to node 2 from the start.
+double after_two_others(const Cluster& cluster, double bytes) {
+  return arrivals(cluster, {{0, 2, bytes}, {1, 2, bytes}, {3, 2, 1e3, 1.0}})[2];
+}
+
+}  // namespace
+
+TEST_CASE("a first byte waits behind a full port's queue", "[engine][ports]") {
+  CHECK_THAT(after_two_others(ports(0.0, 0.0), 5e6), WithinRel(1.003, 1e-6));
+  // 2 s, of which sharing the port with two others costs its 1 kB 2 ms anyway; then 3 ms for a third of the rate.
+  CHECK_THAT(after_two_others(ports(2.0, 0.0), 5e6), WithinRel(1.0 + 2.0 - 0.002 + 0.003, 1e-6));
+}
+
+TEST_CASE("no longer than what is queued takes", "[engine][ports]") {
+  // 0.2 MB of the others are left at 1 s.
+  CHECK_THAT(after_two_others(ports(2.0, 0.0), 0.6e6), WithinAbs(1.2, 0.003));
+  // Half of 4 MB waits its turn on the connections of the others.
+  const auto turns =
+      arrivals(ports(9.0, 0.0), {{0, 2, 1e6, 0.0, 1}, {0, 2, 1e6, 0.0, 1}, {1, 2, 2e6}, {3, 2, 1e3, 1.0}});
+  CHECK_THAT(turns[3], WithinAbs(4.0, 0.003));
+}
+
+TEST_CASE("what is held up elsewhere passes a port in bursts", "[engine][ports]") {
+  const auto passing = [](double delay) {
+    // Node 0's own link holds up what it sends to nodes 1 and 2, so that node 2's is half empty.
+    return arrivals(ports(2.0, delay), {{0, 1, 5e6}, {0, 2, 5e6}, {3, 2, 1e3, 1.0}})[2];
+  };
+  CHECK_THAT(passing(0.0), WithinRel(1.002, 1e-6));
+  CHECK_THAT(passing(0.1), WithinRel(1.102, 1e-6));
+}
+
+TEST_CASE("bytes that follow others on their connection have waited with them", "[engine][ports]") {
+  const std::vector<Sent> two{{0, 2, 1e6, 0.0, 1}, {0, 2, 1e6, 0.0, 1}};
+  CHECK_THAT(arrivals(ports(2.0, 1.0), two)[1], WithinRel(2.0, 1e-6));
+}

@@ -1,0 +1,52 @@
+// Reads one after another, alone and beside pushes, as probes and in a fit.
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+#include "tests/unit/calibrate_support.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+constexpr double kRate = 1e6;  ///< bytes per second
+
+Probe reads(int ranks, double bytes) {
+  return probe(ProbeKind::Reads, ranks, bytes, 8);
+}
+
+}  // namespace
+
+TEST_CASE("reads one after another: two latencies and the server's, and what asks for them wait", "[engine][ports]") {
+  Cluster cluster = lab_cluster(4, 1, {.nic = kRate, .nic_latency = 0.001}, 1);
+  for (NodeGroup& group : cluster.groups) group.cpu.dispatch_latency = Seconds{0.005};
+  constexpr double kRead = 0.001 + 1024.0 / kRate + 0.001 + 0.005;
+  CHECK_THAT(predicted_time(reads(1, 1.0), cluster).value(), WithinRel(8.0 * kRead, 1e-6));
+  // Pushes of two others outlast the reads; only what is asked for waits, as answers leave by an empty port.
+  const double alone = predicted_time(reads(3, 2e6), cluster).value();
+  CHECK_THAT(alone, WithinRel(8.0 * kRead, 1e-6));
+  cluster.links["nic"].queueing_delay = Seconds{0.05};
+  CHECK_THAT(predicted_time(reads(3, 2e6), cluster).value(), WithinRel(8.0 * (kRead + 0.05), 1e-2));
+  // One other is held up by its own link, and passes the server's.
+  cluster.links["nic"].passing_delay = Seconds{0.02};
+  CHECK_THAT(predicted_time(reads(2, 4e6), cluster).value(), WithinRel(8.0 * (kRead + 0.02), 1e-2));
+}
+
+TEST_CASE("calibration finds both delays from reads", "[calibrate][ports]") {
+  Cluster truth = lab_cluster(4, 1, {.nic = 1e8, .nic_latency = 20e-6}, 1);
+  truth.links["nic"].queueing_delay = Seconds{6e-3};
+  truth.links["nic"].passing_delay = Seconds{300e-6};
+  for (NodeGroup& group : truth.groups) group.cpu.dispatch_latency = Seconds{100e-6};
+  std::vector<Probe> probes{reads(1, 1.0), reads(2, 4e7), reads(3, 2e7), reads(4, 1.4e7)};
+  for (const double bytes : {1e3, 1e4, 1e5, 1e6}) {
+    probes.push_back(probe(ProbeKind::Message, 2, bytes));
+    for (const ProbeKind kind : {ProbeKind::Push, ProbeKind::Pull})
+      for (const int count : {1, 16}) probes.push_back(probe(kind, 3, bytes, count));
+  }
+  const Cluster start = lab_cluster(4, 1, {.nic = 1e8, .nic_latency = 50e-6}, 1);
+  const Calibration found =
+      calibrate(start, measured_on(truth, probes), {.assumed = {{"group.*.cpu.threads", "64"}}, .date = "2026-11-22"})
+          .calibration;
+  CHECK_THAT(value_of(found, "link.nic.queueing_delay"), WithinRel(6e-3, 0.02));
+  CHECK_THAT(value_of(found, "link.nic.passing_delay"), WithinRel(300e-6, 0.05));
+  CHECK_THAT(value_of(found, "group.*.cpu.dispatch_latency"), WithinRel(100e-6, 0.05));
+}

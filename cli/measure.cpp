@@ -130,6 +130,13 @@ void print_summary(const PredictRequest& request, const Problem& problem, const 
     std::cerr << fmt::format(
         "note: the run kept {:.0f} % of this machine's processors busy: they may have set its pace, not the network\n",
         100.0 * share);
+  constexpr double kStolen = 0.03;
+  if (measured.stolen > kStolen)
+    std::cerr << fmt::format(
+        "note: this machine's host gave {:.0f} % of its processors' time to other machines during the run: steps are "
+        "longer "
+        "than they would be\n",
+        100.0 * measured.stolen);
 }
 
 /// What is misspelt is told before the first run. @throws InputError

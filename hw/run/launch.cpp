@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "hw/run/stolen_time.hpp"
 
 namespace simsync {
 namespace {
@@ -265,7 +266,10 @@ bool real_time_allowed() {
 
 Measurement launch(const Plan& plan, const LaunchOptions& options) {
   const SignalNote note;
-  return Launcher(plan, options).run();
+  const StolenTime stolen;
+  Measurement out = Launcher(plan, options).run();
+  out.stolen = stolen.share();
+  return out;
 }
 
 }  // namespace simsync

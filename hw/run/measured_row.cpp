@@ -10,7 +10,7 @@ namespace simsync {
 
 const std::vector<std::string>& measured_header() {
   static const std::vector<std::string> kHeader = header_with(
-      {"step_time_p10_s", "step_time_p90_s", "backend", "checked", "processor_share", "settings", "step_times_s"});
+      {"step_time_p10_s", "step_time_p90_s", "backend", "checked", "processor_share", "stolen_share", "settings", "step_times_s"});
   return kHeader;
 }
 
@@ -50,6 +50,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
           backend + "+grpc",
           std::to_string(measured.checked),
           format_number(measured.processors / std::max(1U, std::thread::hardware_concurrency())),
+          format_number(measured.stolen),
           settings_text(request.settings),
           all};
 }

@@ -33,6 +33,7 @@ struct Measurement {
   bool left_behind = false;         ///< steps went on without late ranks (Plan::global_step)
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
+  double stolen = 0.0;              ///< of processes of this machine: see StolenTime
 
   /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
   [[nodiscard]] Seconds quantile(double share) const { return quantile_of(steps, share); }

@@ -52,23 +52,23 @@ PortQueues::Queue PortQueues::queue_at(int id) const {
   for (const int path : paths)
     if (const auto more = behind_.find(path); more != behind_.end()) standing += more->second;
   const double rate = port.bandwidth.value();
-  queue.wait =
-      std::min(port.queueing_delay, Seconds{standing / rate}) + std::min(port.passing_delay, Seconds{passing / rate});
+  queue.wait = std::min(port.queueing_delay, Seconds{std::max(0.0, standing) / rate}) +
+               std::min(port.passing_delay, Seconds{passing / rate});
   return queue;
 }
 
-/// The first of its ports that leaves a flow the least share.
+/// The first of its links that leaves a flow the least share; -1: its cap does, or a link that keeps no queue.
 int PortQueues::port_of(int path) const {
+  const FlowPath& way = ways_.paths()[static_cast<std::size_t>(path)];
   int port = -1;
-  double least = std::numeric_limits<double>::infinity();
-  for (const int id : ways_.paths()[static_cast<std::size_t>(path)].links) {
-    if (!keeps_queue(link(id))) continue;
+  double least = way.cap.value();
+  for (const int id : way.links) {
     const double share = link(id).bandwidth.value() / static_cast<double>(network_.flows_across(id));
     if (share >= least) continue;
     least = share;
     port = id;
   }
-  return port;
+  return port >= 0 && keeps_queue(link(port)) ? port : -1;
 }
 
 }  // namespace simsync::detail

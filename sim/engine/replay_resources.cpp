@@ -181,7 +181,7 @@ void Replay::leave_connection(const Instance& instance, std::int32_t cause) {
   if (connection.waiting.empty() || stopped_) return;
   const Connection::Waiting next = connection.waiting.front();
   connection.waiting.pop_front();
-  ports_.behind(way.path, -next.bytes);
+  ports_.behind(ways_.way_of(next.instance).path, -next.bytes);
   ++connection.in_service;
   start_turn(next, cause);
 }

@@ -13,6 +13,7 @@ namespace simsync::detail {
 /// variable, asks for a read that waited in its own queue, and hears that a push has arrived before the next leaves a
 /// queue. Zero on one host, and among ops of which none belongs to a server. Plan, cells, topology and ports must
 /// outlive it.
+/// Every call sends one: words between two nodes keep their order.
 class Telling {
 public:
   Telling(const Plan& plan, const Cells& cells, const Topology& topology, PortQueues& ports)

@@ -387,7 +387,8 @@ std::vector<After> write_returned(PlanWriter& writer, const std::vector<Variable
     returned.insert(returned.end(), variable.returned().begin(), variable.returned().end());
     own.insert(own.end(), variable.summed().begin(), variable.summed().end());
   }
-  if (writer.plan.backups == 0 || returned.empty()) return returned;
+  if (returned.empty()) writer.plan.backups = 0;  // a model without variables: nobody is late
+  if (writer.plan.backups == 0) return returned;
   // TensorFlow: a worker whose gradients were taken or dropped takes the token of a step that has ended.
   writer.plan.global_step = write_word(writer, returned, "global step");
   own.push_back({writer.plan.global_step, 0});

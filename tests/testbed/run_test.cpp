@@ -15,6 +15,8 @@ TEST_CASE("every builder runs for real and its results are right") {
       CHECK(measured.steps.size() == 4);
       CHECK(measured.checked > 0);
       CHECK(measured.processors > 0.0);
+      CHECK(measured.stolen >= 0.0);
+      CHECK(measured.stolen < 1.0);
       // Six layer times of 1 ms cannot overlap each other.
       CHECK(measured.quantile(0.0) >= Seconds{0.0055});
     }

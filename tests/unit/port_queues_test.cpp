@@ -16,6 +16,7 @@ struct Sent {
   double bytes = 0.0;
   double at = 0.0;  ///< s
   int streams = 0;
+  int gpu = -1;  ///< of the sender
 };
 
 Cluster ports(double queueing_delay, double passing_delay) {
@@ -33,7 +34,7 @@ std::vector<double> arrivals(const Cluster& cluster, const std::vector<Sent>& tr
     Op op;
     op.kind = OpKind::Transfer;
     op.scope = Scope::Job;
-    op.from = {End::Kind::Fixed, {sent.from, -1}};
+    op.from = {End::Kind::Fixed, {sent.from, sent.gpu}};
     op.to = {End::Kind::Fixed, {sent.to, -1}};
     op.bytes = sent.bytes;
     op.streams = sent.streams;
@@ -81,4 +82,19 @@ TEST_CASE("what is held up elsewhere passes a port in bursts", "[engine][ports]"
 TEST_CASE("bytes that follow others on their connection have waited with them", "[engine][ports]") {
   const std::vector<Sent> two{{0, 2, 1e6, 0.0, 1}, {0, 2, 1e6, 0.0, 1}};
   CHECK_THAT(arrivals(ports(2.0, 1.0), two)[1], WithinRel(2.0, 1e-6));
+}
+
+TEST_CASE("what has left a connection is not queued any more", "[engine][ports]") {
+  // Two GPUs of node 0 take turns on one connection until 2 s; later 0.09 MB are left when the host begins to send.
+  Cluster cluster = lab_cluster(4, 2, {.nic = kRate});
+  cluster.links["nic"].queueing_delay = Seconds{2.0};
+  const auto ends =
+      arrivals(cluster, {{0, 2, 1e6, 0.0, 1, 0}, {0, 2, 1e6, 0.0, 1, 1}, {0, 2, 1e5, 3.0, 1, 1}, {0, 1, 1e3, 3.01}});
+  CHECK_THAT(ends[3], WithinAbs(3.1, 0.003));
+}
+
+TEST_CASE("nothing is queued behind a stream whose own cap holds it up", "[engine][ports]") {
+  Cluster cluster = ports(2.0, 0.0);
+  cluster.links["nic"].per_flow_cap = BytesPerSecond{0.2 * kRate};
+  CHECK_THAT(arrivals(cluster, {{0, 2, 1e6}, {3, 2, 1e3, 1.0}})[1], WithinRel(1.005, 1e-6));
 }

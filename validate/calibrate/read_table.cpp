@@ -93,7 +93,7 @@ std::optional<Probe> TableReader::own(std::size_t row) const {
                                 {"overlap", ProbeKind::Overlap},
                                 {"reads", ProbeKind::Reads}});
   probe.ranks = whole(row, "ranks", probe.to_server() ? 1 : 2);
-  if (probe.kind == ProbeKind::Message) probe.per_node = 1;
+  if (probe.kind == ProbeKind::Message || probe.kind == ProbeKind::Reads) probe.per_node = 1;
   probe.bytes = number(row, "bytes", 1.0);
   probe.count = whole(row, "count", 1);
   if (!table_.cell(row, "algorithm").empty()) probe.algorithm = word(row, "algorithm", collective_algorithm_words());

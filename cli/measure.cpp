@@ -133,9 +133,8 @@ void print_summary(const PredictRequest& request, const Problem& problem, const 
   constexpr double kStolen = 0.03;
   if (measured.stolen > kStolen)
     std::cerr << fmt::format(
-        "note: this machine's host gave {:.0f} % of its processors' time to other machines during the run: steps are "
-        "longer "
-        "than they would be\n",
+        "note: this machine's host gave {:.0f} % of its processors' time to other machines meanwhile: steps take "
+        "longer\n",
         100.0 * measured.stolen);
 }
 

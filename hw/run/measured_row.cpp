@@ -9,8 +9,9 @@
 namespace simsync {
 
 const std::vector<std::string>& measured_header() {
-  static const std::vector<std::string> kHeader = header_with(
-      {"step_time_p10_s", "step_time_p90_s", "backend", "checked", "processor_share", "stolen_share", "settings", "step_times_s"});
+  static const std::vector<std::string> kHeader =
+      header_with({"step_time_p10_s", "step_time_p90_s", "backend", "checked", "processor_share", "stolen_share",
+                   "settings", "step_times_s"});
   return kHeader;
 }
 

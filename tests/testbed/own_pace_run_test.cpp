@@ -20,14 +20,19 @@ LaunchOptions with_straggler(int port) {
   return options;
 }
 
+/// With workers of which one is slow.
+Measurement run_with(Optimizer optimizer, const Plan& plan, int port) {
+  LaunchOptions options = with_straggler(port);
+  options.run.optimizer = optimizer;
+  return launch(plan, options);
+}
+
 }  // namespace
 
 TEST_CASE("asynchronous workers wait for nobody, and servers hold what was pushed") {
   int port = 29'670;
   for (const Optimizer optimizer : {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam}) {
-    LaunchOptions options = with_straggler(port++);
-    options.run.optimizer = optimizer;
-    const Measurement measured = launch(test::small_plan("ps", kWorkers, {{"sync", "false"}}), options);
+    const Measurement measured = run_with(optimizer, test::small_plan("ps", kWorkers, {{"sync", "false"}}), port++);
     REQUIRE(measured.rank_steps.size() == kWorkers);
     CHECK(measured.checked > kWorkers * kSteps);
     CHECK(measured.rank_steps[2] >= Seconds{0.059});
@@ -65,9 +70,7 @@ TEST_CASE("a bound by worker clocks ties the fast workers to the slow one") {
 TEST_CASE("a step leaves the slow worker behind, and servers hold what came in time") {
   int port = 29'692;
   for (const Optimizer optimizer : {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam}) {
-    LaunchOptions options = with_straggler(port++);
-    options.run.optimizer = optimizer;
-    const Measurement measured = launch(test::small_plan("ps", kWorkers, {{"backups", "1"}}), options);
+    const Measurement measured = run_with(optimizer, test::small_plan("ps", kWorkers, {{"backups", "1"}}), port++);
     REQUIRE(measured.rank_steps.size() == kWorkers);
     CHECK(measured.left_behind);
     CHECK(measured.steps.size() == kSteps);

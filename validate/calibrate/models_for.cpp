@@ -103,7 +103,8 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
   const bool served = covered.push || covered.pull;
   if (served) out.push_back(time("group." + server + ".cpu.per_tensor", 1e-7, 0.05));
   // Without a message that no server handles it cannot be told from the link's latency.
-  if ((served || !covered.reads.empty()) && covered.message_between) out.push_back(time("group." + server + ".cpu.dispatch_latency", 1e-7, 0.05));
+  if ((served || !covered.reads.empty()) && covered.message_between)
+    out.push_back(time("group." + server + ".cpu.dispatch_latency", 1e-7, 0.05));
   if (covered.push) out.push_back(rate("group." + server + ".cpu.sum_rate", 1e7, 1e12));
   // Beside what one host sends, its own link is the one that holds it up; what several send waits at the server's.
   if (covered.reads.contains(2)) out.push_back(time("link." + group.nic_link + ".passing_delay", 1e-7, 1.0));

@@ -14,6 +14,7 @@
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "hw/run/as_recorded.hpp"
+#include "hw/run/awake_processors.hpp"
 #include "hw/run/launch.hpp"
 #include "hw/run/measured_row.hpp"
 #include "hw/run/started_rank.hpp"
@@ -192,6 +193,7 @@ void run_on_testbed(const MeasureOptions& options) {
   ProgressBar progress(requests.size());
   if (!real_time_allowed())
     progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
+  const AwakeProcessors awake;
   for (const PredictRequest& request : requests) {
     try {
       const Problem problem = for_real_run(prepare(request, inputs));

@@ -12,6 +12,7 @@
 #include "cli/settings.hpp"
 #include "cli/testbed_flags.hpp"
 #include "cli/unknown.hpp"
+#include "hw/run/awake_processors.hpp"
 #include "hw/run/run_probe.hpp"
 #include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
@@ -45,10 +46,11 @@ void run_probes(const ProbeFlags& flags) {
   options.address = [&](int node) { return testbed.address(node); };
   options.enter = [&](int node) { testbed.enter(node); };
   ProgressBar progress(runs.size());
-  progress.message(
-      fmt::format("{} probes of {}, about {:.0f} s to measure", runs.size(), cluster.name, expected_time(runs).value()));
+  progress.message(fmt::format("{} probes of {}, about {:.0f} s to measure", runs.size(), cluster.name,
+                               expected_time(runs).value()));
   if (!real_time_allowed())
     progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
+  const AwakeProcessors awake;
   for (const ProbeRun& run : runs) {
     const ProbeTimes times = run_probe(run, cluster, options);
     file.append(csv_row(probe_cells(run.probe, times)));

@@ -1,4 +1,4 @@
-// A file for a test that reads one, gone when the test has ended.
+// Files for a test that reads some, gone when the test has ended.
 #pragma once
 #include <unistd.h>
 
@@ -11,24 +11,39 @@
 
 namespace simsync::test {
 
-class ScratchFile {
+class ScratchFolder {
 public:
-  explicit ScratchFile(const std::string& text, const std::string& name = "trace.json") {
+  ScratchFolder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "simsync-file-XXXXXX").string();
     if (mkdtemp(pattern.data()) == nullptr) std::abort();
-    folder_ = pattern;
-    write_file(path_ = pattern + "/" + name, text);
+    path_ = pattern;
   }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  ~ScratchFile() {
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  ~ScratchFolder() {
     std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  void write(const std::filesystem::path& name, const std::string& text) const {
+    std::filesystem::create_directories((path_ / name).parent_path());
+    write_file((path_ / name).string(), text);
+  }
+
+private:
+  std::filesystem::path path_;
+};
+
+class ScratchFile {
+public:
+  explicit ScratchFile(const std::string& text, const std::string& name = "trace.json")
+      : path_((folder_.path() / name).string()) {
+    folder_.write(name, text);
   }
   [[nodiscard]] const std::string& path() const { return path_; }
 
 private:
-  std::string folder_;
+  ScratchFolder folder_;
   std::string path_;
 };
 

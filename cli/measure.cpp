@@ -18,6 +18,7 @@
 #include "hw/run/launch.hpp"
 #include "hw/run/measured_row.hpp"
 #include "hw/run/started_rank.hpp"
+#include "hw/run/stolen_time.hpp"
 #include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
 #include "sim/problem/problem.hpp"
@@ -131,12 +132,7 @@ void print_summary(const PredictRequest& request, const Problem& problem, const 
     std::cerr << fmt::format(
         "note: the run kept {:.0f} % of this machine's processors busy: they may have set its pace, not the network\n",
         100.0 * share);
-  constexpr double kStolen = 0.03;
-  if (measured.stolen > kStolen)
-    std::cerr << fmt::format(
-        "note: this machine's host gave {:.0f} % of its processors' time to other machines meanwhile: steps take "
-        "longer\n",
-        100.0 * measured.stolen);
+  if (const std::string note = note_of_stolen_time(measured.stolen); !note.empty()) std::cerr << note << '\n';
 }
 
 /// What is misspelt is told before the first run. @throws InputError
@@ -194,6 +190,8 @@ void run_on_testbed(const MeasureOptions& options) {
   if (!real_time_allowed())
     progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   const AwakeProcessors awake;
+  if (awake.keepers().empty())
+    progress.message("note: processors may fall asleep between messages: a control group limits their time");
   for (const PredictRequest& request : requests) {
     try {
       const Problem problem = for_real_run(prepare(request, inputs));

@@ -14,6 +14,7 @@
 #include "cli/unknown.hpp"
 #include "hw/run/awake_processors.hpp"
 #include "hw/run/run_probe.hpp"
+#include "hw/run/stolen_time.hpp"
 #include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
 
@@ -51,6 +52,9 @@ void run_probes(const ProbeFlags& flags) {
   if (!real_time_allowed())
     progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   const AwakeProcessors awake;
+  if (awake.keepers().empty())
+    progress.message("note: processors may fall asleep between messages: a control group limits their time");
+  const StolenTime stolen;
   for (const ProbeRun& run : runs) {
     const ProbeTimes times = run_probe(run, cluster, options);
     file.append(csv_row(probe_cells(run.probe, times)));
@@ -59,6 +63,7 @@ void run_probes(const ProbeFlags& flags) {
                                  format_seconds(quantile_of(times.each, 0.9))));
     progress.advance();
   }
+  if (const std::string note = note_of_stolen_time(stolen.share()); !note.empty()) progress.message(note);
 }
 
 }  // namespace

@@ -5,13 +5,23 @@
 
 sweep.csv is of `simsync sweep` over workers; with --calibration its rows have an interval. cases.csv is of `simsync validate --csv`:
 its cases whose names begin with CASE- are drawn as points. The dashed line is linear in the workers, from the one with the fewest; the
-dotted one is the bound that the largest throughput of the sweep comes up to. Needs python3-matplotlib. docs/throughput-resnet32.svg comes from
+dotted one is the bound that the largest throughput of the sweep comes up to. Where they begin with one worker it prints the most
+throughput of each, in workers that are alone. Needs python3-matplotlib. docs/throughput-resnet32.svg comes from
 
     simsync sweep --model validate/models/t2t-resnet32.yaml --cluster gce-p100 --strategy tictac --workers 1,2,3,4,5,6,7,8 \\
       --calibration validate/calibrations/gce-p100-without-res32.yaml --set strategy.order=fixed --set strategy.servers=cpu-only \\
       --set strategy.sync=false --set step_variation=0.12 --set step_time=81.6ms --csv sweep.csv
     simsync validate cmdare --csv cases.csv
     python3 docs/plot_throughput.py sweep.csv docs/throughput-resnet32.svg cases.csv cmdare-p100-res32-
+
+and docs/throughput-testbed.svg from
+
+    simsync sweep --model resnet50 --cluster validate/clusters/testbed-8-hosts-1-server.yaml --strategy tictac --workers 1,2,3,4,6,8 \\
+      --calibration validate/calibrations/testbed-8-hosts-1-server.yaml --set link.ethernet.bandwidth=250Mbps --set step_time=200ms \\
+      --set step_variation=0.3 --set variable_scale=0.03 --set strategy.order=random --set strategy.sync=false \\
+      --set strategy.shared_process=false --csv sweep.csv
+    simsync validate testbed-async --csv cases.csv
+    python3 docs/plot_throughput.py sweep.csv docs/throughput-testbed.svg cases.csv testbed-async-250mbps-1-resnet50-random-async-
 """
 import csv
 import sys
@@ -32,6 +42,14 @@ def rows_of(path):
 def steps_per_s(row, column):
     """Of all workers together."""
     return int(row["workers"]) / float(row[column])
+
+
+def tell_saturation(name, rows, column):
+    """Prints the most that any number of workers reaches together, in workers that are alone."""
+    rates = {int(r["workers"]): steps_per_s(r, column) for r in rows}
+    if 1 in rates:
+        still_more = max(rates, key=rates.get) == max(rates)
+        print(f"{name}: saturates at {'at least ' if still_more else ''}{max(rates.values()) / rates[1]:.2f} workers")
 
 
 def draw_measured(axes, cases):
@@ -67,7 +85,10 @@ def main():
     if len(sys.argv) not in (3, 5):
         sys.exit(__doc__)
     cases = [r for r in rows_of(sys.argv[3]) if r["case"].startswith(sys.argv[4])] if len(sys.argv) == 5 else []
-    draw(rows_of(sys.argv[1]), cases, sys.argv[2])
+    rows = rows_of(sys.argv[1])
+    draw(rows, cases, sys.argv[2])
+    tell_saturation("predicted", rows, "step_time_s")
+    tell_saturation("measured", cases, "measured_step_time_s")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <sstream>
@@ -36,7 +37,7 @@ std::string text_of(const char* file) {
   return out.str();
 }
 
-/// One turn of waiting that leaves a processor's other hardware thread alone.
+/// One turn of waiting that hinders a processor's other hardware thread little.
 void pause_once() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -54,7 +55,7 @@ void pause_once() {
   CPU_ZERO(&own);
   CPU_SET(processor, &own);
   const sched_param parameters{};
-  if (::sched_setaffinity(0, sizeof own, &own) != 0 || ::sched_setscheduler(0, SCHED_IDLE, &parameters) != 0)
+  if (::sched_setscheduler(0, SCHED_IDLE, &parameters) != 0 || ::sched_setaffinity(0, sizeof own, &own) != 0)
     ::_exit(1);
   while (true) pause_once();
 }
@@ -67,9 +68,9 @@ bool processors_limited(const std::string& proc_cgroup, const std::filesystem::p
   for (std::string number, controllers, group;
        std::getline(lines, number, ':') && std::getline(lines, controllers, ':') && std::getline(lines, group);) {
     if (controllers.empty() && any_limited(mounted, group, "cpu.max", "max")) return true;
-    if ((',' + controllers + ',').find(",cpu,") != std::string::npos &&
-        any_limited(mounted / "cpu", group, "cpu.cfs_quota_us", "-1"))
-      return true;
+    if ((',' + controllers + ',').find(",cpu,") == std::string::npos) continue;
+    for (const std::string& folder : {std::string("cpu"), controllers})
+      if (any_limited(mounted / folder, group, "cpu.cfs_quota_us", "-1")) return true;
   }
   return false;
 }
@@ -78,6 +79,7 @@ AwakeProcessors::AwakeProcessors() {
   cpu_set_t allowed;
   if (processors_limited(text_of("/proc/self/cgroup")) || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   const pid_t parent = ::getpid();
+  keepers_.reserve(static_cast<std::size_t>(CPU_COUNT(&allowed)));
   for (std::size_t processor = 0; processor < CPU_SETSIZE; ++processor) {
     if (!CPU_ISSET(processor, &allowed)) continue;
     const pid_t pid = ::fork();
@@ -88,7 +90,9 @@ AwakeProcessors::AwakeProcessors() {
 
 AwakeProcessors::~AwakeProcessors() {
   for (const pid_t keeper : keepers_) ::kill(keeper, SIGKILL);
-  for (const pid_t keeper : keepers_) ::waitpid(keeper, nullptr, 0);
+  for (const pid_t keeper : keepers_)
+    while (::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
+    }
 }
 
 }  // namespace simsync

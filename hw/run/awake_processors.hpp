@@ -8,16 +8,19 @@
 
 namespace simsync {
 
-/// While it lives, a process on each processor works when nothing else wants to (SCHED_IDLE). A processor that sleeps
-/// is late when a timer or a message wakes it: a virtual one was given to another machine meanwhile, and comes back
-/// when that one's turn ends. Does nothing where processors_limited(): these processes would use up what others are to
-/// have.
+/// While it lives, a process on each processor works at the lowest priority of its control group (SCHED_IDLE). A
+/// processor that sleeps is late when a timer or a message wakes it: a virtual one was given to another machine
+/// meanwhile, and comes back when that one's turn ends. Does nothing where processors_limited(): these processes would
+/// use up what others are to have. The calling process must have a single thread.
 class AwakeProcessors {
 public:
   AwakeProcessors();
   ~AwakeProcessors();
   AwakeProcessors(const AwakeProcessors&) = delete;
   AwakeProcessors& operator=(const AwakeProcessors&) = delete;
+
+  /// The processes; none where a control group or the system does not allow them.
+  [[nodiscard]] const std::vector<pid_t>& keepers() const { return keepers_; }
 
 private:
   std::vector<pid_t> keepers_;

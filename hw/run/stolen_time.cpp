@@ -1,5 +1,7 @@
 #include "hw/run/stolen_time.hpp"
 
+#include <fmt/format.h>
+
 #include <fstream>
 #include <sstream>
 
@@ -37,6 +39,15 @@ StolenTime::StolenTime() : before_(now()) {}
 double StolenTime::share() const {
   const ProcessorTicks after = now();
   return after.all > before_.all ? (after.stolen - before_.stolen) / (after.all - before_.all) : 0.0;
+}
+
+std::string note_of_stolen_time(double share) {
+  constexpr double kShows = 0.03;
+  if (share <= kShows) return {};
+  return fmt::format(
+      "note: this machine's host gave {:.0f} % of its processors' time to other machines meanwhile: what was measured "
+      "took longer",
+      100.0 * share);
 }
 
 }  // namespace simsync

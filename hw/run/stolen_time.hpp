@@ -24,4 +24,7 @@ private:
   ProcessorTicks before_;
 };
 
+/// What to tell a user of such a share: a note, or nothing when it is too small to show in what was measured.
+std::string note_of_stolen_time(double share);
+
 }  // namespace simsync

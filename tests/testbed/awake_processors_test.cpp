@@ -1,27 +1,30 @@
 #include "hw/run/awake_processors.hpp"
 
+#include <sched.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-#include <cerrno>
+#include <vector>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_file.hpp"
 
 using namespace simsync;
 
-namespace {
-
-bool has_children() {
-  int status = 0;
-  return !(waitpid(-1, &status, WNOHANG) < 0 && errno == ECHILD);
-}
-
-}  // namespace
-
-TEST_CASE("what keeps processors awake ends with its owner") {
-  CHECK_FALSE(has_children());
-  { const AwakeProcessors awake; }
-  CHECK_FALSE(has_children());
+TEST_CASE("a process on every processor works when nothing else wants to, as long as its owner lives") {
+  std::vector<pid_t> keepers;
+  {
+    const AwakeProcessors awake;
+    keepers = awake.keepers();
+    cpu_set_t allowed;
+    REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
+    CHECK((keepers.empty() || keepers.size() == static_cast<std::size_t>(CPU_COUNT(&allowed))));
+    for (const pid_t keeper : keepers) {
+      for (int i = 0; i < 2000 && sched_getscheduler(keeper) != SCHED_IDLE; ++i) usleep(1000);
+      CHECK(sched_getscheduler(keeper) == SCHED_IDLE);
+    }
+  }
+  for (const pid_t keeper : keepers) CHECK(waitpid(keeper, nullptr, WNOHANG) == -1);
 }
 
 TEST_CASE("limits of the processors' time are found in a group and in those above") {
@@ -41,4 +44,6 @@ TEST_CASE("limits of the processors' time are found in a group and in those abov
   CHECK(limited("9:name=systemd:/\n1:cpu,cpuacct:/docker\n0::/\n"));
   CHECK_FALSE(limited("3:cpuset:/docker\n0::/\n"));
   CHECK_FALSE(limited(""));
+  mounted.write("cpu,cpuacct/job/cpu.cfs_quota_us", "50000\n");
+  CHECK(limited("1:cpu,cpuacct:/job\n"));
 }

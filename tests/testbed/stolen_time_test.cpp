@@ -11,6 +11,8 @@ TEST_CASE("what the kernel tells of stolen time") {
   CHECK(processor_ticks("").all == 0.0);
   CHECK(processor_ticks("cpu 1 2 3").all == 0.0);
   CHECK(processor_ticks("intr 1 2 3 4 5 6 7 8").all == 0.0);
+  CHECK(note_of_stolen_time(0.03).empty());
+  CHECK(note_of_stolen_time(0.046).find(" 5 % of its processors' time") != std::string::npos);
   const double share = StolenTime().share();
   CHECK((share >= 0.0 && share <= 1.0));
 }

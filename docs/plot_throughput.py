@@ -49,7 +49,7 @@ def tell_saturation(name, rows, column):
     rates = {int(r["workers"]): steps_per_s(r, column) for r in rows}
     if 1 in rates:
         still_more = max(rates, key=rates.get) == max(rates)
-        print(f"{name}: saturates at {'at least ' if still_more else ''}{max(rates.values()) / rates[1]:.2f} workers")
+        print(f"{name}: {'at least ' if still_more else ''}{max(rates.values()) / rates[1]:.2f} workers saturate the servers")
 
 
 def draw_measured(axes, cases):

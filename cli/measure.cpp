@@ -14,12 +14,10 @@
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "hw/run/as_recorded.hpp"
-#include "hw/run/awake_processors.hpp"
-#include "hw/run/launch.hpp"
 #include "hw/run/measured_row.hpp"
+#include "hw/run/on_testbed.hpp"
 #include "hw/run/started_rank.hpp"
 #include "hw/run/stolen_time.hpp"
-#include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
 #include "sim/problem/problem.hpp"
 #include "sim/timeline/timeline.hpp"
@@ -73,11 +71,8 @@ RunOptions patient(RunOptions run, const Problem& problem) {
 
 Measurement run_on(const Testbed& testbed, const Problem& problem, const MeasureOptions& options) {
   expect_hosts(problem.plan, options);
-  LaunchOptions launch_options;
+  LaunchOptions launch_options = on_testbed(testbed);
   launch_options.run = patient(options.run, problem);
-  launch_options.real_time = true;
-  launch_options.address = [&](int node) { return testbed.address(node); };
-  launch_options.enter = [&](int node) { testbed.enter(node); };
   for (int rank = 0; rank < problem.plan.rank_count(); ++rank)
     launch_options.slowdown.push_back(device_slowdown(problem, rank));
   return launch(problem.plan, launch_options);
@@ -187,11 +182,8 @@ void run_on_testbed(const MeasureOptions& options) {
   Report report(options);
   requests = report.left_of(std::move(requests), inputs);
   ProgressBar progress(requests.size());
-  if (!real_time_allowed())
-    progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   const AwakeProcessors awake;
-  if (awake.keepers().empty())
-    progress.message("note: processors may fall asleep between messages: a control group limits their time");
+  for (const std::string& note : notes_on_timing(awake)) progress.message(note);
   for (const PredictRequest& request : requests) {
     try {
       const Problem problem = for_real_run(prepare(request, inputs));

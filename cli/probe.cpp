@@ -12,10 +12,9 @@
 #include "cli/settings.hpp"
 #include "cli/testbed_flags.hpp"
 #include "cli/unknown.hpp"
-#include "hw/run/awake_processors.hpp"
+#include "hw/run/on_testbed.hpp"
 #include "hw/run/run_probe.hpp"
 #include "hw/run/stolen_time.hpp"
-#include "hw/testbed/testbed.hpp"
 #include "platforms/reader.hpp"
 
 namespace simsync {
@@ -42,18 +41,12 @@ void run_probes(const ProbeFlags& flags) {
   const auto runs = choose_probes(cluster, Seconds{flags.testbed.budget_s});
   if (!flags.cluster_out.empty()) write_file(flags.cluster_out, to_yaml(cluster));
   RowFile file(flags.csv, csv_row(probe_header()), false);
-  LaunchOptions options;
-  options.real_time = true;
-  options.address = [&](int node) { return testbed.address(node); };
-  options.enter = [&](int node) { testbed.enter(node); };
+  const LaunchOptions options = on_testbed(testbed);
   ProgressBar progress(runs.size());
   progress.message(fmt::format("{} probes of {}, about {:.0f} s to measure", runs.size(), cluster.name,
                                expected_time(runs).value()));
-  if (!real_time_allowed())
-    progress.message("note: without real-time scheduling (root has it) other programs on this machine delay the steps");
   const AwakeProcessors awake;
-  if (awake.keepers().empty())
-    progress.message("note: processors may fall asleep between messages: a control group limits their time");
+  for (const std::string& note : notes_on_timing(awake)) progress.message(note);
   const StolenTime stolen;
   for (const ProbeRun& run : runs) {
     const ProbeTimes times = run_probe(run, cluster, options);

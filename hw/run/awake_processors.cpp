@@ -79,19 +79,19 @@ AwakeProcessors::AwakeProcessors() {
   cpu_set_t allowed;
   if (processors_limited(text_of("/proc/self/cgroup")) || ::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
   const pid_t parent = ::getpid();
-  keepers_.reserve(static_cast<std::size_t>(CPU_COUNT(&allowed)));
+  processes_.reserve(static_cast<std::size_t>(CPU_COUNT(&allowed)));
   for (std::size_t processor = 0; processor < CPU_SETSIZE; ++processor) {
     if (!CPU_ISSET(processor, &allowed)) continue;
     const pid_t pid = ::fork();
     if (pid == 0) keep_awake(processor, parent);
-    if (pid > 0) keepers_.push_back(pid);
+    if (pid > 0) processes_.push_back(pid);
   }
 }
 
 AwakeProcessors::~AwakeProcessors() {
-  for (const pid_t keeper : keepers_) ::kill(keeper, SIGKILL);
-  for (const pid_t keeper : keepers_)
-    while (::waitpid(keeper, nullptr, 0) < 0 && errno == EINTR) {
+  for (const pid_t process : processes_) ::kill(process, SIGKILL);
+  for (const pid_t process : processes_)
+    while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
     }
 }
 

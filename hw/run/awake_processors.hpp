@@ -20,10 +20,10 @@ public:
   AwakeProcessors& operator=(const AwakeProcessors&) = delete;
 
   /// The processes; none where a control group or the system does not allow them.
-  [[nodiscard]] const std::vector<pid_t>& keepers() const { return keepers_; }
+  [[nodiscard]] const std::vector<pid_t>& processes() const { return processes_; }
 
 private:
-  std::vector<pid_t> keepers_;
+  std::vector<pid_t> processes_;
 };
 
 /// Whether a control group limits the processors' time of a process: `cpu.max` of version 2, `cpu.cfs_quota_us` of

@@ -12,19 +12,19 @@
 using namespace simsync;
 
 TEST_CASE("a process on every processor works when nothing else wants to, as long as its owner lives") {
-  std::vector<pid_t> keepers;
+  std::vector<pid_t> processes;
   {
     const AwakeProcessors awake;
-    keepers = awake.keepers();
+    processes = awake.processes();
     cpu_set_t allowed;
     REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
-    CHECK((keepers.empty() || keepers.size() == static_cast<std::size_t>(CPU_COUNT(&allowed))));
-    for (const pid_t keeper : keepers) {
-      for (int i = 0; i < 2000 && sched_getscheduler(keeper) != SCHED_IDLE; ++i) usleep(1000);
-      CHECK(sched_getscheduler(keeper) == SCHED_IDLE);
+    CHECK((processes.empty() || processes.size() == static_cast<std::size_t>(CPU_COUNT(&allowed))));
+    for (const pid_t process : processes) {
+      for (int i = 0; i < 2000 && sched_getscheduler(process) != SCHED_IDLE; ++i) usleep(1000);
+      CHECK(sched_getscheduler(process) == SCHED_IDLE);
     }
   }
-  for (const pid_t keeper : keepers) CHECK(waitpid(keeper, nullptr, WNOHANG) == -1);
+  for (const pid_t process : processes) CHECK(waitpid(process, nullptr, WNOHANG) == -1);
 }
 
 TEST_CASE("limits of the processors' time are found in a group and in those above") {

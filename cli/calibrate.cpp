@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <iostream>
@@ -73,6 +74,12 @@ Unknown parse_unknown(const std::string& text) {
                     "link.ethernet.latency=1us..10ms, low above 0",
                     text));
   return {key, low->dimension, low->value, high->value, true};
+}
+
+void add_unknown(std::vector<Unknown>& all, Unknown unknown) {
+  if (std::ranges::find(all, unknown.key, &Unknown::key) != all.end())
+    throw InputError(fmt::format("--fit names '{}' twice", unknown.key));
+  all.push_back(std::move(unknown));
 }
 
 /// What is fitted, on which cluster, and where it comes from: files, or live runs.
@@ -152,7 +159,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   check(flags);
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
-  for (const auto& text : flags.fit) options.unknowns.push_back(parse_unknown(text));
+  for (const auto& text : flags.fit) add_unknown(options.unknowns, parse_unknown(text));
   if (!flags.prior.empty()) options.prior = load_calibration(flags.prior);
   options.date = flags.date.empty() ? today() : flags.date;
   const Measurements measured = flags.measure ? read_live(flags) : read_files(flags);

@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/row_file.hpp"
 #include "cli/settings.hpp"
+#include "cli/testbed_flags.hpp"
 #include "cli/unknown.hpp"
 #include "hw/run/as_recorded.hpp"
 #include "hw/run/measured_row.hpp"
@@ -40,6 +41,7 @@ struct MeasureOptions {
   int hosts = 0;
   int server_hosts = 0;
   std::string rates = "1Gbps";
+  std::string queues = "fifo";
   std::string cluster_out;
   std::string csv;
   std::string timeline;
@@ -174,8 +176,10 @@ void run_on_testbed(const MeasureOptions& options) {
       throw InputError(fmt::format("--workers {}: the testbed has {} hosts", request.workers, options.hosts));
   Inputs inputs;
   for (const auto& model : options.models) (void)inputs.model(model);
-  const Testbed testbed(
-      {.hosts = options.hosts, .rates = parse_rates(options.rates), .server_hosts = options.server_hosts});
+  const Testbed testbed({.hosts = options.hosts,
+                         .rates = parse_rates(options.rates),
+                         .server_hosts = options.server_hosts,
+                         .queues = parse_queues(options.queues)});
   inputs.put(kTestbed, testbed.cluster());
   check_names(requests, inputs);
   if (!options.cluster_out.empty()) write_file(options.cluster_out, to_yaml(testbed.cluster()));
@@ -255,13 +259,17 @@ void setup_measure(CLI::App& app, Outcome&) {
   command->add_option(
       "--cluster", options->cluster,
       "Run on the hosts of this cluster: started by mpirun, torchrun or srun, a process per worker and server");
-  command->add_option("--testbed", options->hosts, "Hosts to emulate in network namespaces of this machine")
-      ->check(whole_number(1, kMaxTestbedHosts));
+  auto* testbed =
+      command->add_option("--testbed", options->hosts, "Hosts to emulate in network namespaces of this machine")
+          ->check(whole_number(1, kMaxTestbedHosts));
   command->add_option("--server-hosts", options->server_hosts, "Hosts without a device besides them")
-      ->check(whole_number(0, kMaxTestbedHosts));
+      ->check(whole_number(0, kMaxTestbedHosts))
+      ->needs(testbed);
   command
       ->add_option("--rate", options->rates, "Rate of each host's link: one for all, or one per host (1Gbps,500Mbps)")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->needs(testbed);
+  add_queues(*command, options->queues)->needs(testbed);
   command
       ->add_option("--cluster-out", options->cluster_out, "Write the cluster that was built to this file, for predict")
       ->check(file_name());

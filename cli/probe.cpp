@@ -36,7 +36,8 @@ std::string what(const Probe& probe) {
 void run_probes(const ProbeFlags& flags) {
   const Testbed testbed({.hosts = flags.testbed.hosts,
                          .rates = parse_rates(flags.testbed.rates),
-                         .server_hosts = flags.testbed.server_hosts});
+                         .server_hosts = flags.testbed.server_hosts,
+                         .queues = parse_queues(flags.testbed.queues)});
   const Cluster cluster = testbed.cluster();
   const auto runs = choose_probes(cluster, Seconds{flags.testbed.budget_s});
   if (!flags.cluster_out.empty()) write_file(flags.cluster_out, to_yaml(cluster));

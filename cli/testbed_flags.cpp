@@ -6,6 +6,14 @@
 
 namespace simsync {
 
+CLI::Option* add_queues(CLI::App& command, std::string& queues) {
+  return command
+      .add_option("--queues", queues,
+                  "How the testbed's ports serve what waits in them: fifo, in the order of arrival; fair, the other "
+                  "hosts in turn")
+      ->capture_default_str();
+}
+
 TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags) {
   TestbedOptions out;
   out.hosts = command
@@ -18,6 +26,7 @@ TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags) {
           ->capture_default_str());
   out.details.push_back(command.add_option("--server-hosts", flags.server_hosts, "Hosts without a device besides them")
                             ->check(whole_number(0, kMaxTestbedHosts)));
+  out.details.push_back(add_queues(command, flags.queues));
   out.details.push_back(
       command.add_option("--budget", flags.budget_s, "Seconds that all probes together may take, by nominal rates")
           ->check(CLI::Range(1.0, 86400.0))
@@ -27,7 +36,8 @@ TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags) {
 
 std::vector<std::string> arguments_of(const TestbedFlags& flags) {
   return {"--testbed",      std::to_string(flags.hosts),        "--rate",   flags.rates,
-          "--server-hosts", std::to_string(flags.server_hosts), "--budget", format_number(flags.budget_s)};
+          "--server-hosts", std::to_string(flags.server_hosts), "--queues", flags.queues,
+          "--budget",       format_number(flags.budget_s)};
 }
 
 }  // namespace simsync

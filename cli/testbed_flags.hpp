@@ -10,6 +10,7 @@ struct TestbedFlags {
   int hosts = 0;
   int server_hosts = 0;
   std::string rates = "1Gbps";
+  std::string queues = "fifo";
   double budget_s = 600.0;  ///< seconds that all probes together may take
 };
 
@@ -22,5 +23,8 @@ struct TestbedOptions {
 TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags);
 /// The command line of `simsync-hw probe` that says the same.
 std::vector<std::string> arguments_of(const TestbedFlags& flags);
+
+/// What `measure` has in common with them.
+CLI::Option* add_queues(CLI::App& command, std::string& queues);
 
 }  // namespace simsync

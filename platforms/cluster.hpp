@@ -31,8 +31,19 @@ struct LinkClass {
   Seconds queueing_delay;
   /// The same in a port that they pass in bursts, because another one on their way holds them up.
   Seconds passing_delay;
+  /// Fair queues: payload that a port passes of one node, on average, before the next one's turn. All that a word or a
+  /// first byte waits for there is such a turn of every other node; the two delays above count for nothing.
+  /// 0: ports serve in the order of arrival.
+  Bytes turn;
   bool full_duplex = true;  ///< false: both directions share `bandwidth`
   friend bool operator==(const LinkClass&, const LinkClass&) = default;
+};
+
+/// How a port of such a link serves what waits in it.
+struct PortService {
+  Seconds queueing_delay;
+  Seconds passing_delay;
+  Bytes turn;
 };
 
 /// A GPU model (or a CPU used as a compute device).

@@ -39,6 +39,7 @@ void visit(V& v, LinkClass& link) {
   v.may("half_size", link.half_size, kSize);
   v.may("queueing_delay", link.queueing_delay, kTime);
   v.may("passing_delay", link.passing_delay, kTime);
+  v.may("turn", link.turn, kSize);
   v.may("full_duplex", link.full_duplex, kNone);
 }
 

@@ -15,8 +15,7 @@ using LinkId = int;
 struct Link {
   std::string name;          ///< `node3/nic-out`, `node0/gpu2/pcie-in`, `leaf1/up`
   BytesPerSecond bandwidth;  ///< payload: nominal x efficiency x (1 - background)
-  Seconds queueing_delay;    ///< of its class, as the next
-  Seconds passing_delay;
+  PortService service;
 };
 
 /// What a transfer crosses.

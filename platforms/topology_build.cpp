@@ -46,8 +46,7 @@ LinkRow TopologyBuilder::row(NodeLayout& layout, const LinkClass& link, int unit
   row.costs.latency = part * link.latency;
   row.costs.message_cost = part * link.message_cost;
   row.costs.half_size = link.half_size;
-  row.queueing_delay = link.queueing_delay;
-  row.passing_delay = link.passing_delay;
+  row.service = {link.queueing_delay, link.passing_delay, link.turn};
   if (link.per_flow_cap) row.costs.cap = *link.per_flow_cap;
   layout.count += units * row.step;
   return row;
@@ -98,10 +97,10 @@ void TopologyBuilder::add_row(const LinkRow& row, int units, const std::string& 
     if (numbered) name.append(std::to_string(i)).append("/");
     name.append(kind);
     if (row.step == 2) {
-      topology_.links_.push_back({name + "-out", BytesPerSecond{rate}, row.queueing_delay, row.passing_delay});
+      topology_.links_.push_back({name + "-out", BytesPerSecond{rate}, row.service});
       name += "-in";
     }
-    topology_.links_.push_back({std::move(name), BytesPerSecond{rate}, row.queueing_delay, row.passing_delay});
+    topology_.links_.push_back({std::move(name), BytesPerSecond{rate}, row.service});
   }
 }
 
@@ -154,8 +153,8 @@ void TopologyBuilder::add_leaves() {
     up = static_cast<LinkId>(topology_.links_.size());
     const std::string prefix = "leaf" + std::to_string(leaf);
     const BytesPerSecond rate{leaf_rate(leaf)};
-    topology_.links_.push_back({prefix + "/up", rate, {}, {}});
-    topology_.links_.push_back({prefix + "/down", rate, {}, {}});
+    topology_.links_.push_back({prefix + "/up", rate, {}});
+    topology_.links_.push_back({prefix + "/down", rate, {}});
   }
 }
 

@@ -20,8 +20,7 @@ struct LinkRow {
   int first = -1;
   int step = 0;
   LinkCosts costs;
-  Seconds queueing_delay;
-  Seconds passing_delay;
+  PortService service;
   [[nodiscard]] bool exists() const { return first >= 0; }
   [[nodiscard]] int out(int unit) const { return first + unit * step; }
   [[nodiscard]] int in(int unit) const { return first + unit * step + step - 1; }

@@ -21,6 +21,7 @@ namespace simsync::testbed {
 namespace {
 
 constexpr const char* kNic = "eth0";
+constexpr const char* kUnlimited = "100gbit";  // a class of htb needs a rate; the buckets limit it
 
 /// A namespace belongs to a thread: `body` may move, and the caller stays where it is.
 void in_own_thread(const std::function<void()>& body) {
@@ -92,8 +93,35 @@ void connect_host(const std::string& testbed, int host) {
 }
 
 std::string buckets(const std::string& device, const LinkShape& link) {
-  return fmt::format("qdisc add dev {} root tbf rate {:.0f}bps burst {} peakrate {:.0f}bps mtu {} limit {}", device,
-                     link.rate.value(), link.burst.count, link.peak.value(), link.peak_burst.count, link.queue.count);
+  return fmt::format("qdisc add dev {} root handle 1: tbf rate {:.0f}bps burst {} peakrate {:.0f}bps mtu {} limit {}",
+                     device, link.rate.value(), link.burst.count, link.peak.value(), link.peak_burst.count,
+                     link.queue.count);
+}
+
+/// The queues of a port, behind its buckets: one per other host, so that nothing of one waits behind what is queued of
+/// another. `end` is the address that tells them apart, `dst` in what `host` sends and `src` in what it receives.
+std::vector<std::string> turns(const std::string& device, const char* end, int host, int hosts, const LinkShape& link) {
+  std::vector<std::string> commands{fmt::format("qdisc add dev {} parent 1: handle 2: htb", device)};
+  for (int other = 0; other < hosts; ++other) {
+    if (other == host) continue;
+    const std::string queue = fmt::format("2:{:x}", other + 1);
+    commands.push_back(fmt::format("class add dev {} parent 2: classid {} htb rate {} burst {} cburst {} quantum {}",
+                                   device, queue, kUnlimited, link.queue.count, link.queue.count,
+                                   link.peak_burst.count));
+    commands.push_back(fmt::format("qdisc add dev {} parent {} bfifo limit {}", device, queue, link.queue.count));
+    commands.push_back(fmt::format("filter add dev {} parent 2: protocol ip u32 match ip {} {}/32 flowid {}", device,
+                                   end, host_address(other), queue));
+  }
+  return commands;
+}
+
+std::vector<std::string> port(const std::string& device, const char* end, int host, int hosts, const LinkShape& link) {
+  std::vector<std::string> commands{buckets(device, link)};
+  if (link.queues == Queues::Fair) {
+    const std::vector<std::string> more = turns(device, end, host, hosts, link);
+    commands.insert(commands.end(), more.begin(), more.end());
+  }
+  return commands;
 }
 
 }  // namespace
@@ -114,11 +142,13 @@ void build(const std::string& testbed, const std::vector<LinkShape>& links) {
   for (const std::string& name : names) set_kernel_options(name);
   make_switch(testbed, links);
   std::vector<std::string> ports;
-  for (std::size_t k = 0; k < links.size(); ++k) {
-    const int host = static_cast<int>(k);
+  const int hosts = static_cast<int>(links.size());
+  for (int host = 0; host < hosts; ++host) {
+    const LinkShape& link = links[static_cast<std::size_t>(host)];
     connect_host(testbed, host);
-    run_batch("tc", host_name(testbed, host), {buckets(kNic, links[k])});
-    ports.push_back(buckets(fmt::format("host{}", host), links[k]));
+    run_batch("tc", host_name(testbed, host), port(kNic, "dst", host, hosts, link));
+    const std::vector<std::string> towards = port(fmt::format("host{}", host), "src", host, hosts, link);
+    ports.insert(ports.end(), towards.begin(), towards.end());
   }
   run_batch("tc", switch_name(testbed), ports);
 }

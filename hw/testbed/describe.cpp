@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/parse_units.hpp"
@@ -26,11 +27,16 @@ DeviceClass emulated_device() {
   return device;
 }
 
-LinkClass ethernet(BytesPerSecond rate) {
+Bytes in_payload(Bytes frames) {
+  return Bytes{std::llround(payload_share() * static_cast<double>(frames.count))};
+}
+
+LinkClass ethernet(const LinkShape& shape) {
   LinkClass link;
   link.name = "ethernet";
-  link.bandwidth = rate;
+  link.bandwidth = shape.rate;
   link.efficiency = payload_share();
+  link.turn = shape.queues == Queues::Fair ? in_payload(shape.peak_burst) : Bytes{};
   link.latency = Seconds{25e-6};  // two kernels and a bridge on an idle machine; calibration measures it
   return link;
 }
@@ -62,6 +68,11 @@ std::string rate_text(BytesPerSecond rate) {
   return format_number(rate.value() * 8 / 1e6) + " Mbit/s";
 }
 
+std::string queue_text(const LinkShape& link) {
+  const char* which = link.queues == Queues::Fifo ? "queue" : "fair queues, one per other host, of";
+  return fmt::format("{} {}", which, link.queue.count);
+}
+
 /// What a reader has to know of the links, once per rate.
 std::string description(const std::vector<LinkShape>& links) {
   std::map<BytesPerSecond, const LinkShape*> rates;
@@ -72,16 +83,15 @@ std::string description(const std::vector<LinkShape>& links) {
       fmt::format("Emulated: {} network namespaces on one machine with {} processors, Linux {}, TCP reno, MTU {}",
                   links.size(), ::sysconf(_SC_NPROCESSORS_ONLN), system.release, kMtu);
   for (const auto& [rate, link] : rates)
-    out += fmt::format("; tbf {}, burst {} B at {} after {} B at once, queue {} B", rate_text(rate), link->burst.count,
-                       rate_text(link->peak), link->peak_burst.count, link->queue.count);
+    out += fmt::format("; tbf {}, burst {} B at {} after {} B at once, {} B", rate_text(rate), link->burst.count,
+                       rate_text(link->peak), link->peak_burst.count, queue_text(*link));
   return out;
 }
 
 }  // namespace
 
 Cluster describe(const std::vector<LinkShape>& links, int servers) {
-  BytesPerSecond fastest;
-  for (const LinkShape& link : links) fastest = std::max(fastest, link.rate);
+  const LinkShape& fastest = *std::ranges::max_element(links, {}, &LinkShape::rate);
   const int hosts = static_cast<int>(links.size());
   Cluster cluster;
   cluster.name = fmt::format("testbed-{}", hosts);
@@ -92,7 +102,7 @@ Cluster describe(const std::vector<LinkShape>& links, int servers) {
   cluster.links = {{"ethernet", ethernet(fastest)}, {"memory", memory()}};
   cluster.collective.algorithm = "ring";  // Gloo's
   for (int k = 0; k < hosts; ++k)
-    cluster.groups.push_back(host(k, links[static_cast<std::size_t>(k)], fastest, k >= hosts - servers));
+    cluster.groups.push_back(host(k, links[static_cast<std::size_t>(k)], fastest.rate, k >= hosts - servers));
   return cluster;
 }
 

@@ -22,7 +22,11 @@ Bytes within(BytesPerSecond rate, Seconds time) {
 
 }  // namespace
 
-LinkShape shape_of(BytesPerSecond rate) {
+const char* name_of(Queues queues) {
+  return queues == Queues::Fifo ? "fifo" : "fair";
+}
+
+LinkShape shape_of(BytesPerSecond rate, Queues queues) {
   LinkShape shape;
   shape.rate = BytesPerSecond{std::round(rate.value())};
   shape.peak = BytesPerSecond{std::round(kPeakOverRate * rate.value())};
@@ -31,6 +35,7 @@ LinkShape shape_of(BytesPerSecond rate) {
   shape.queue = std::max(within(rate, kQueueTime), Bytes{kLeastQueue});
   // tbf counts the headers of every frame, which are not part of a packet yet: 66 bytes for each 1448.
   shape.segment = std::min(Bytes{shape.peak_burst.count * 15 / 16}, Bytes{kMostSegment});
+  shape.queues = queues;
   return shape;
 }
 

@@ -46,7 +46,7 @@ std::vector<testbed::LinkShape> links_of(const TestbedRequest& request) {
   for (std::size_t k = 0; k < static_cast<std::size_t>(hosts); ++k) {
     const BytesPerSecond rate = request.rates[std::min(k, request.rates.size() - 1)];
     check_rate(rate);
-    links.push_back(testbed::shape_of(rate));
+    links.push_back(testbed::shape_of(rate, request.queues));
   }
   return links;
 }
@@ -69,6 +69,12 @@ std::vector<BytesPerSecond> parse_rates(const std::string& text) {
     rates.push_back(*rate);
   }
   return rates;
+}
+
+testbed::Queues parse_queues(const std::string& text) {
+  for (const testbed::Queues queues : {testbed::Queues::Fifo, testbed::Queues::Fair})
+    if (text == testbed::name_of(queues)) return queues;
+  throw InputError(fmt::format("'{}' is not a way of queueing: expected fifo or fair", text));
 }
 
 struct Testbed::State {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "hw/testbed/shape.hpp"
 #include "platforms/cluster.hpp"
 
 namespace simsync {
@@ -18,10 +19,13 @@ struct TestbedRequest {
   int hosts = 2;                      ///< workers, one emulated device each
   std::vector<BytesPerSecond> rates;  ///< of each direction of a host's link, Ethernet headers included
   int server_hosts = 0;               ///< hosts without a device, for parameter servers; numbered after the workers
+  testbed::Queues queues = testbed::Queues::Fifo;  ///< of every port: a host's own, and the switch's towards it
 };
 
 /// The value of `--rate`: `1Gbps` for all hosts, or one per host as in `1Gbps,500Mbps`. @throws InputError.
 std::vector<BytesPerSecond> parse_rates(const std::string& text);
+/// The value of `--queues`, `fifo` or `fair`. @throws InputError.
+testbed::Queues parse_queues(const std::string& text);
 
 /// Owns namespaces, veth pairs and a bridge. The destructor removes them and ends whoever is still inside; a small
 /// keeper process does so when this process ends without it, by a signal or otherwise. Not copyable.

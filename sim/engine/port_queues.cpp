@@ -5,8 +5,8 @@
 namespace simsync::detail {
 namespace {
 
-bool keeps_queue(const Link& link) {
-  return link.queueing_delay.value() > 0.0 || link.passing_delay.value() > 0.0;
+bool keeps_queue(const PortService& service) {
+  return service.queueing_delay.value() > 0.0 || service.passing_delay.value() > 0.0 || service.turn.count > 0;
 }
 
 }  // namespace
@@ -14,7 +14,7 @@ bool keeps_queue(const Link& link) {
 Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency) {
   const Seconds now = network_.now();
   Seconds arrival = now + latency;
-  for (const LinkId id : links) arrival += queue_at(id).wait;
+  for (const LinkId id : links) arrival += queue_at(id, links).wait;
   Seconds& last = last_arrival_[{from_node, to_node}];
   last = std::max(last, arrival);
   return last - now;
@@ -22,17 +22,45 @@ Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& 
 
 Seconds PortQueues::first_byte(int path, double bytes) const {
   Seconds sum;
-  for (const int id : ways_.paths()[static_cast<std::size_t>(path)].links) {
-    const Queue queue = queue_at(id);
+  const std::vector<int>& links = ways_.paths()[static_cast<std::size_t>(path)].links;
+  for (const int id : links) {
+    const Queue queue = queue_at(id, links);
     const Seconds shared = static_cast<double>(queue.flows) * Seconds{bytes / link(id).bandwidth.value()};
     sum += std::max(Seconds{0.0}, queue.wait - shared);
   }
   return sum;
 }
 
-PortQueues::Queue PortQueues::queue_at(int id) const {
+PortQueues::Queue PortQueues::queue_at(int id, const std::vector<int>& links) const {
+  const PortService& service = link(id).service;
+  if (!keeps_queue(service)) return {};
+  return service.turn.count > 0 ? in_turn(id, peer_of(id, links)) : in_order(id);
+}
+
+/// The port at the other end of a way across one: it tells nodes apart, whichever of their devices send. -1: none.
+int PortQueues::peer_of(int id, const std::vector<int>& links) const {
+  for (const int other : links)
+    if (other != id && link(other).service.turn.count > 0) return other;
+  return -1;
+}
+
+PortQueues::Queue PortQueues::in_turn(int id, int own_peer) const {
+  const auto turn = static_cast<double>(link(id).service.turn.count);
+  Queue queue;
+  std::map<int, double> left_of;  ///< bytes, by peer
+  network_.visit_flows(id, [&](int path, double left) {
+    ++queue.flows;
+    left_of[peer_of(id, ways_.paths()[static_cast<std::size_t>(path)].links)] += left;
+  });
+  double first = 0.0;
+  for (const auto& [peer, left] : left_of)
+    if (peer != own_peer) first += std::min(std::max(0.0, left), turn);
+  queue.wait = Seconds{first / link(id).bandwidth.value()};
+  return queue;
+}
+
+PortQueues::Queue PortQueues::in_order(int id) const {
   const Link& port = link(id);
-  if (!keeps_queue(port)) return {};
   Queue queue;
   double standing = 0.0;
   double passing = 0.0;
@@ -51,8 +79,8 @@ PortQueues::Queue PortQueues::queue_at(int id) const {
   for (const int path : paths)
     if (const auto more = behind_.find(path); more != behind_.end()) standing += more->second;
   const double rate = port.bandwidth.value();
-  queue.wait = std::min(port.queueing_delay, Seconds{std::max(0.0, standing) / rate}) +
-               std::min(port.passing_delay, Seconds{passing / rate});
+  queue.wait = std::min(port.service.queueing_delay, Seconds{std::max(0.0, standing) / rate}) +
+               std::min(port.service.passing_delay, Seconds{passing / rate});
   return queue;
 }
 
@@ -67,7 +95,7 @@ int PortQueues::port_of(int path) const {
     least = share;
     port = id;
   }
-  return port >= 0 && keeps_queue(link(port)) ? port : -1;
+  return port >= 0 && keeps_queue(link(port).service) ? port : -1;
 }
 
 }  // namespace simsync::detail

@@ -10,10 +10,12 @@
 
 namespace simsync::detail {
 
-/// Ports serve bytes in the order of their arrival; the FlowNetwork lets all flows pass evenly, and words, which have
-/// no bytes, at once. Here is what that leaves out: words and first bytes wait for what is queued in each port on their
-/// way. A flow's bytes, and those that wait behind it on its connection, are queued in the port of its way that leaves
-/// it the least share, up to Link::queueing_delay; in its other ports some of them are, up to Link::passing_delay.
+/// The FlowNetwork lets all flows pass evenly, and words, which have no bytes, at once. Here is what that leaves out:
+/// words and first bytes wait for what is queued in each port on their way.
+/// Most ports serve bytes in the order of their arrival. A flow's bytes, and those that wait behind it on its
+/// connection, are queued in the port of its way that leaves it the least share, up to `queueing_delay`; in its other
+/// ports some of them are, up to `passing_delay`. Ports with fair queues let every other node whose bytes they
+/// pass have one `turn` first; what a word's own node has queued there for the same one is left out.
 /// Network and ways must outlive it.
 class PortQueues {
 public:
@@ -33,7 +35,11 @@ private:
     Seconds wait;
   };
   [[nodiscard]] const Link& link(int number) const { return ways_.links()[static_cast<std::size_t>(number)]; }
-  [[nodiscard]] Queue queue_at(int link) const;
+  /// What somebody who crosses `links` waits for at one of them.
+  [[nodiscard]] Queue queue_at(int link, const std::vector<int>& links) const;
+  [[nodiscard]] Queue in_order(int link) const;
+  [[nodiscard]] Queue in_turn(int link, int own_peer) const;
+  [[nodiscard]] int peer_of(int link, const std::vector<int>& links) const;
   [[nodiscard]] int port_of(int path) const;
 
   const FlowNetwork& network_;

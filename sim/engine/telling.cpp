@@ -19,8 +19,7 @@ Seconds Telling::ask(const Instance& transfer) {
   if (op.tensor < 0) return {};
   const int asked = node_at(op.from, op, transfer.cell);
   const Seconds way = between(starts_at(op, transfer.cell), asked);
-  if (op.queue < 0 || op.from.kind != End::Kind::Fixed || op.from.place.gpu >= 0) return way;
-  return way + topology_.cluster().group_of(asked).cpu.dispatch_latency;
+  return op.asked_for() ? way + topology_.cluster().group_of(asked).cpu.dispatch_latency : way;
 }
 
 Seconds Telling::answer(const Instance& transfer) {

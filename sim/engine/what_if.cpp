@@ -42,6 +42,7 @@ Problem with_free_latency(const Problem& problem) {
     link.message_cost = Seconds{0.0};
     link.half_size = {};
     link.queueing_delay = link.passing_delay = Seconds{0.0};
+    link.turn = {};
   }
   out.cluster.network.switch_latency = Seconds{0.0};
   out.cluster.collective.launch = Seconds{0.0};

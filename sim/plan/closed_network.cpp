@@ -71,8 +71,7 @@ private:
     const double bytes = op.bytes + static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
     delay_ += op.duration + path.latency + static_cast<double>(op.messages) * path.message_cost;
     if (from.node != to.node) delay_ += path.latency;
-    if (op.tensor >= 0 && op.queue >= 0 && op.from.kind == End::Kind::Fixed && op.from.place.gpu < 0)
-      delay_ += cluster_.group_of(from.node).cpu.dispatch_latency;  // it is asked for when its turn comes
+    if (op.asked_for()) delay_ += cluster_.group_of(from.node).cpu.dispatch_latency;
     double slowest = path.stream_cap.value();
     Seconds shared;
     const std::string nic = fmt::format("node{}/nic", (op.to.kind == End::Kind::Fixed ? to : from).node);

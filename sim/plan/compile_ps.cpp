@@ -299,13 +299,6 @@ private:
   OpId pull(const Piece& piece, After fresh) {
     const bool proxy = piece.how.local_replication;
     const Scope scope = proxy ? Scope::Node : Scope::Rank;
-    // A read that waits in its worker's queue is asked for later (see Telling::ask).
-    if (w_.pull < 0) fresh = dispatched(piece, scope, fresh);
-    if (per_tensor(piece).value() > 0.0) {
-      Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
-      serve.after = {fresh};
-      fresh = {w_.add(std::move(serve)), 0};
-    }
     Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server},
                      {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
     op.queue = w_.pull;
@@ -315,6 +308,13 @@ private:
     // What a server process sends to another node does not wait for what the worker process beside it pushes there.
     op.connection = w_.strategy.graph.shared_process ? 0 : 1;
     op.duration = w_.strategy.graph.per_operation_cost;
+    if (!op.asked_for())
+      fresh = dispatched(piece, scope, fresh);  // else the server has yet to be told, see Telling::ask
+    if (per_tensor(piece).value() > 0.0) {
+      Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
+      serve.after = {fresh};
+      fresh = {w_.add(std::move(serve)), 0};
+    }
     op.after = {fresh};
     return w_.add(std::move(op));
   }

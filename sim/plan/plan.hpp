@@ -129,6 +129,11 @@ struct Op {
   /// Collective: measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its
   /// rounds, costs and bytes, so many times. Its setup in `duration` has it already.
   double ratio = 1.0;
+
+  /// Transfer from a server's host that its receiver asks for once its own queue lets it.
+  [[nodiscard]] bool asked_for() const {
+    return kind == OpKind::Transfer && tensor >= 0 && queue >= 0 && from.kind == End::Kind::Fixed && from.place.gpu < 0;
+  }
 };
 
 /// A resource that serves some instances at a time: a device's compute stream, its communication stream, a

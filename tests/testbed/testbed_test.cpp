@@ -2,13 +2,19 @@
 #include "hw/testbed/testbed.hpp"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
+#include <cstdio>
+#include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 
 #include "base/error.hpp"
+#include "hw/testbed/build.hpp"
+#include "hw/testbed/names.hpp"
 #include "hw/testbed/tool.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/testbed/support.hpp"
@@ -22,8 +28,8 @@ BytesPerSecond mbps(double value) {
   return BytesPerSecond{value * 1e6 / 8};
 }
 
-bool testbeds_work() {
-  return possible([] { const Testbed any({.hosts = 1, .rates = {mbps(100)}}); });
+bool testbeds_work(testbed::Queues queues = testbed::Queues::Fifo) {
+  return possible([&] { const Testbed any({.hosts = 2, .rates = {mbps(100)}, .queues = queues}); });
 }
 
 /// Every address of the calling process's namespace, as text behind its device.
@@ -45,6 +51,24 @@ std::set<std::string> addresses() {
   }
   ::freeifaddrs(all);
   return out;
+}
+
+/// What a command prints. @throws std::runtime_error where it cannot be started.
+std::string output_of(const char* command) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command, "r"), ::pclose);
+  if (!pipe) throw std::runtime_error(command);
+  std::string out;
+  for (char part[4096]; std::fgets(part, sizeof part, pipe.get()) != nullptr;) out += part;
+  return out;
+}
+
+/// Bytes that passed the queue for host `other`, from `tc -s class show`; -1: there is no such queue.
+long long passed(const std::string& classes, int other) {
+  const std::size_t queue = classes.find(fmt::format("class htb 2:{:x} ", other + 1));
+  if (queue == std::string::npos) return -1;
+  long long bytes = -1;
+  if (std::sscanf(classes.c_str() + classes.find("Sent ", queue), "Sent %lld", &bytes) != 1) return -1;
+  return bytes;
 }
 
 }  // namespace
@@ -79,6 +103,23 @@ TEST_CASE("a link passes what its rate allows, between two hosts that of the slo
   CHECK(fast / slow < 5.0);
   CHECK(fast / to_slow > 2.5);
   CHECK(fast / to_slow < 5.0);
+}
+
+TEST_CASE("fair queues: a port has one for each other host, and what goes there passes through it") {
+  if (!testbeds_work(testbed::Queues::Fair)) return;
+  const Testbed testbed({.hosts = 3, .rates = {mbps(100)}, .queues = testbed::Queues::Fair});
+  constexpr long long kPayload = 6'000'000;
+  CHECK(transfer(testbed, 0, 2, Bytes{kPayload}).value() < 1.01 * mbps(100).value());
+  CHECK(wait_for(start([&] {
+          testbed.enter(0);
+          const std::string sent = output_of("PATH=$PATH:/usr/sbin:/sbin tc -s class show dev eth0");
+          return passed(sent, 0) == -1 && passed(sent, 1) == 0 && passed(sent, 2) > kPayload ? 0 : 1;
+        })) == 0);
+  CHECK(wait_for(start([&] {
+          testbed::enter_namespace(testbed::switch_name(shared_name(testbed)));
+          const std::string received = output_of("PATH=$PATH:/usr/sbin:/sbin tc -s class show dev host2");
+          return passed(received, 0) > kPayload && passed(received, 1) == 0 && passed(received, 2) == -1 ? 0 : 1;
+        })) == 0);
 }
 
 TEST_CASE("two testbeds at once do not disturb each other") {

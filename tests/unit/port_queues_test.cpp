@@ -79,6 +79,25 @@ TEST_CASE("what is held up elsewhere passes a port in bursts", "[engine][ports]"
   CHECK_THAT(passing(0.1), WithinRel(1.102, 1e-6));
 }
 
+TEST_CASE("fair queues: a first byte waits for a turn of every other node, whatever the delays", "[engine][ports]") {
+  Cluster cluster = ports(2.0, 1.0);
+  cluster.links["nic"].turn = Bytes{10'000};
+  // Two turns of 10 ms, of which sharing the port with two others costs its 1 kB 2 ms anyway; then 3 ms.
+  CHECK_THAT(after_two_others(cluster, 5e6), WithinRel(1.0 + 0.020 - 0.002 + 0.003, 1e-6));
+  // What is longer than a turn pays for those of others by its share.
+  CHECK_THAT(arrivals(cluster, {{0, 2, 5e6}, {1, 2, 5e6}, {3, 2, 1e5, 1.0}})[2], WithinRel(1.3, 1e-6));
+  // Two transfers of one node have one turn.
+  const auto one_node = arrivals(cluster, {{0, 2, 5e6}, {0, 2, 5e6}, {3, 2, 1e3, 1.0}});
+  CHECK_THAT(one_node[2], WithinRel(1.0 + 0.010 - 0.002 + 0.003, 1e-6));
+  // Its own node's transfer to the same one is not another node's.
+  CHECK_THAT(arrivals(cluster, {{3, 2, 5e6}, {3, 2, 1e3, 1.0}})[1], WithinRel(1.002, 1e-6));
+  // In the port of the sender, it is the nodes sent to that take turns.
+  CHECK_THAT(arrivals(cluster, {{3, 1, 5e6}, {3, 2, 1e3, 1.0}})[1], WithinRel(1.0 + 0.010 - 0.001 + 0.002, 1e-6));
+  // 0.2 MB of the others are left at 1 s, less than two turns.
+  cluster.links["nic"].turn = Bytes{200'000};
+  CHECK_THAT(after_two_others(cluster, 0.6e6), WithinAbs(1.2, 0.003));
+}
+
 TEST_CASE("bytes that follow others on their connection have waited with them", "[engine][ports]") {
   const std::vector<Sent> two{{0, 2, 1e6, 0.0, 1}, {0, 2, 1e6, 0.0, 1}};
   CHECK_THAT(arrivals(ports(2.0, 1.0), two)[1], WithinRel(2.0, 1e-6));

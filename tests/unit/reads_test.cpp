@@ -31,6 +31,28 @@ TEST_CASE("reads one after another: two latencies and the server's, and what ask
   CHECK_THAT(predicted_time(reads(2, 4e6), cluster).value(), WithinRel(8.0 * (kRead + 0.02), 1e-2));
 }
 
+TEST_CASE("fair queues: what asks for a read waits for a turn of everyone who pushes", "[engine][ports]") {
+  Cluster cluster = lab_cluster(4, 1, {.nic = kRate, .nic_latency = 0.001}, 1);
+  cluster.links["nic"].turn = Bytes{5'000};
+  constexpr double kRead = 0.001 + 1024.0 / kRate + 0.001;
+  CHECK_THAT(predicted_time(reads(1, 1.0), cluster).value(), WithinRel(8.0 * kRead, 1e-6));
+  // The first of eight is asked for before the pushes' first bytes are on their way.
+  CHECK_THAT(predicted_time(reads(2, 4e6), cluster).value(), WithinRel(8.0 * kRead + 7.0 * 0.005, 1e-6));
+  CHECK_THAT(predicted_time(reads(3, 2e6), cluster).value(), WithinRel(8.0 * kRead + 7.0 * 0.010, 1e-6));
+}
+
+TEST_CASE("calibration takes the turns of fair queues as they are stated", "[calibrate][ports]") {
+  Cluster cluster = lab_cluster(4, 1, {.nic = 1e8, .nic_latency = 20e-6}, 1);
+  const std::vector<Probe> probes{reads(1, 1.0), reads(2, 4e7), reads(4, 1.4e7), probe(ProbeKind::Message, 2, 1e6)};
+  const auto delays = [&] {
+    const std::vector<Unknown> unknowns = models_for(cluster, probes).front().unknowns;
+    return std::ranges::count_if(unknowns, [](const Unknown& u) { return u.key.ends_with("ing_delay"); });
+  };
+  CHECK(delays() == 2);
+  cluster.links["nic"].turn = Bytes{8'000};
+  CHECK(delays() == 0);
+}
+
 TEST_CASE("calibration finds both delays from reads", "[calibrate][ports]") {
   Cluster truth = lab_cluster(4, 1, {.nic = 1e8, .nic_latency = 20e-6}, 1);
   truth.links["nic"].queueing_delay = Seconds{6e-3};

@@ -72,6 +72,23 @@ TEST_CASE("a testbed describes itself as a cluster that reads back equal") {
   CHECK(again == cluster);
 }
 
+TEST_CASE("a testbed of fair queues says so") {
+  const Cluster cluster =
+      testbed::describe(std::vector<testbed::LinkShape>(3, testbed::shape_of(kGigabit, testbed::Queues::Fair)), 0);
+  CHECK_THAT(cluster.description,
+             ContainsSubstring("after 15625 B at once, fair queues, one per other host, of 1250000 B"));
+  // 15625 B of frames hold 15625 x 1448/1514 B of payload.
+  CHECK(cluster.links.at("ethernet").turn == Bytes{14'944});
+  CHECK(parse_cluster(to_yaml(cluster), "testbed.yaml") == cluster);
+}
+
+TEST_CASE("queues are fifo or fair") {
+  CHECK(parse_queues("fifo") == testbed::Queues::Fifo);
+  CHECK(parse_queues("fair") == testbed::Queues::Fair);
+  CHECK_THROWS_WITH(parse_queues("Fair"), "error: 'Fair' is not a way of queueing: expected fifo or fair");
+  CHECK_THROWS_AS(parse_queues(""), InputError);
+}
+
 TEST_CASE("rates come as one for all or one per host") {
   CHECK(parse_rates("1Gbps") == std::vector<BytesPerSecond>{kGigabit});
   CHECK(parse_rates("1Gbps,250Mbps") == std::vector<BytesPerSecond>{kGigabit, kQuarter});

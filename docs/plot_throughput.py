@@ -16,10 +16,10 @@ throughput of each, in workers that are alone. Needs python3-matplotlib. docs/th
 
 and docs/throughput-testbed.svg from
 
-    simsync sweep --model resnet50 --cluster validate/clusters/testbed-8-hosts-1-server-fair.yaml --strategy tictac --workers 1,2,3,4,5,6,7,8 \\
+    simsync sweep --model resnet50 --cluster validate/clusters/testbed-8-hosts-1-server-fair.yaml --strategy tictac --workers 1,2,3,4,6,8 \\
       --calibration validate/calibrations/testbed-8-hosts-1-server-fair.yaml --set link.ethernet.bandwidth=250Mbps --set step_time=200ms \\
       --set step_variation=0.3 --set variable_scale=0.03 --set strategy.order=random --set strategy.sync=false \\
-      --set strategy.shared_process=false --csv sweep.csv
+      --set strategy.shared_process=false --set steps_per_worker=300 --csv sweep.csv
     simsync validate testbed-async-fair --csv cases.csv
     python3 docs/plot_throughput.py sweep.csv docs/throughput-testbed.svg cases.csv testbed-async-fair-250mbps-1-resnet50-random-async-
 """

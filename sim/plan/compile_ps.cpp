@@ -308,8 +308,8 @@ private:
     // What a server process sends to another node does not wait for what the worker process beside it pushes there.
     op.connection = w_.strategy.graph.shared_process ? 0 : 1;
     op.duration = w_.strategy.graph.per_operation_cost;
-    if (!op.asked_for())
-      fresh = dispatched(piece, scope, fresh);  // else the server has yet to be told, see Telling::ask
+    // What is asked for finds the server's thread later, see Telling::ask.
+    if (!op.asked_for()) fresh = dispatched(piece, scope, fresh);
     if (per_tensor(piece).value() > 0.0) {
       Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
       serve.after = {fresh};

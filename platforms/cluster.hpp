@@ -13,6 +13,25 @@
 
 namespace simsync {
 
+/// How a port serves what passes and what waits in it.
+struct PortService {
+  /// The most that a word without data, or the first byte of a transfer, waits behind other transfers in a port which
+  /// holds them up: what the last byte of its full queue waits. 0: ports keep no queue.
+  Seconds queueing_delay;
+  /// The same in a port that they pass in bursts, because another one on their way holds them up.
+  Seconds passing_delay;
+  /// Fair queues: payload that a port passes of one node, on average, before the next one's turn. All that a word or a
+  /// first byte waits for there is such a turn of every other node; the two delays above count for nothing.
+  /// 0: ports serve in the order of arrival.
+  Bytes turn;
+  /// A token bucket (tc's tbf, shaped ports of clouds): payload that passes after a pause beyond what the rate allows. A
+  /// pause fills it at the rate. 0: none.
+  Bytes burst;
+  Bytes burst_at_once;                ///< of `burst`, what passes in no time before `burst_speed` counts
+  std::optional<double> burst_speed;  ///< times the rate, while the bucket lasts; absent: all of it passes at once
+  friend bool operator==(const PortService&, const PortService&) = default;
+};
+
 /// How fast bytes move over one kind of link. Nominal in a preset; a Calibration replaces what it measured.
 struct LinkClass {
   std::string name;               ///< unique in the cluster, such as `ethernet`, `pcie`, `nvlink`
@@ -26,24 +45,9 @@ struct LinkClass {
   Seconds message_cost;  ///< fixed cost of one message besides latency
   /// Message size at which half of the rate is reached (rate = bandwidth * m / (m + half_size)); 0: no effect.
   Bytes half_size;
-  /// The most that a word without data, or the first byte of a transfer, waits behind other transfers in a port which
-  /// holds them up: what the last byte of its full queue waits. 0: ports keep no queue.
-  Seconds queueing_delay;
-  /// The same in a port that they pass in bursts, because another one on their way holds them up.
-  Seconds passing_delay;
-  /// Fair queues: payload that a port passes of one node, on average, before the next one's turn. All that a word or a
-  /// first byte waits for there is such a turn of every other node; the two delays above count for nothing.
-  /// 0: ports serve in the order of arrival.
-  Bytes turn;
+  PortService service;
   bool full_duplex = true;  ///< false: both directions share `bandwidth`
   friend bool operator==(const LinkClass&, const LinkClass&) = default;
-};
-
-/// How a port of such a link serves what waits in it.
-struct PortService {
-  Seconds queueing_delay;
-  Seconds passing_delay;
-  Bytes turn;
 };
 
 /// A GPU model (or a CPU used as a compute device).

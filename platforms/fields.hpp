@@ -20,6 +20,7 @@ inline constexpr yaml::Range kComputeRate{1e6, 1e18};  // operations per second
 inline constexpr yaml::Range kWork{0.0, 1e18};         // operations
 inline constexpr yaml::Range kShare{1e-3, 1.0};        // of a nominal rate
 inline constexpr yaml::Range kTaken{0.0, 0.99};        // by somebody else
+inline constexpr yaml::Range kSpeedUp{1.0, 1e4};
 inline constexpr yaml::Range kSlowdown{0.01, 1e4};
 inline constexpr yaml::Range kOversubscription{0.01, 1e4};
 inline constexpr yaml::Range kNodes{1.0, kMaxNodes};
@@ -37,9 +38,12 @@ void visit(V& v, LinkClass& link) {
   v.may("per_flow_cap", link.per_flow_cap, kRate);
   v.may("message_cost", link.message_cost, kTime);
   v.may("half_size", link.half_size, kSize);
-  v.may("queueing_delay", link.queueing_delay, kTime);
-  v.may("passing_delay", link.passing_delay, kTime);
-  v.may("turn", link.turn, kSize);
+  v.may("queueing_delay", link.service.queueing_delay, kTime);
+  v.may("passing_delay", link.service.passing_delay, kTime);
+  v.may("turn", link.service.turn, kSize);
+  v.may("burst", link.service.burst, kSize);
+  v.may("burst_at_once", link.service.burst_at_once, kSize);
+  v.may("burst_speed", link.service.burst_speed, kSpeedUp);
   v.may("full_duplex", link.full_duplex, kNone);
 }
 

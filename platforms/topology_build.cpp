@@ -46,7 +46,7 @@ LinkRow TopologyBuilder::row(NodeLayout& layout, const LinkClass& link, int unit
   row.costs.latency = part * link.latency;
   row.costs.message_cost = part * link.message_cost;
   row.costs.half_size = link.half_size;
-  row.service = {link.queueing_delay, link.passing_delay, link.turn};
+  row.service = link.service;
   if (link.per_flow_cap) row.costs.cap = *link.per_flow_cap;
   layout.count += units * row.step;
   return row;
@@ -76,6 +76,8 @@ NodeLayout TopologyBuilder::layout_of(const NodeGroup& group) const {
   if (!group.nic_link.empty()) {
     const LinkClass& nic = link_class(group.nic_link, group);
     layout.nic = row(layout, nic, 1, Charge::Half);
+    layout.nic.service.burst.count *= group.nics;
+    layout.nic.service.burst_at_once.count *= group.nics;
     if (group.nics > 1)
       layout.nic.costs.cap = std::min(layout.nic.costs.cap, BytesPerSecond{payload_rate(nic) / group.nic_slowdown});
   }

@@ -36,7 +36,10 @@ LinkClass ethernet(const LinkShape& shape) {
   link.name = "ethernet";
   link.bandwidth = shape.rate;
   link.efficiency = payload_share();
-  link.turn = shape.queues == Queues::Fair ? in_payload(shape.peak_burst) : Bytes{};
+  if (shape.queues == Queues::Fair) link.service.turn = in_payload(shape.peak_burst);
+  link.service.burst = in_payload(shape.burst);
+  link.service.burst_at_once = in_payload(shape.peak_burst);
+  link.service.burst_speed = shape.peak / shape.rate;
   link.latency = Seconds{25e-6};  // two kernels and a bridge on an idle machine; calibration measures it
   return link;
 }

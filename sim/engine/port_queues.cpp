@@ -1,6 +1,7 @@
 #include "sim/engine/port_queues.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace simsync::detail {
 namespace {
@@ -14,7 +15,7 @@ bool keeps_queue(const PortService& service) {
 Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency) {
   const Seconds now = network_.now();
   Seconds arrival = now + latency;
-  for (const LinkId id : links) arrival += queue_at(id, links).wait;
+  for (const LinkId id : links) arrival += wait_at(id, links, 0.0);
   Seconds& last = last_arrival_[{from_node, to_node}];
   last = std::max(last, arrival);
   return last - now;
@@ -23,18 +24,14 @@ Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& 
 Seconds PortQueues::first_byte(int path, double bytes) const {
   Seconds sum;
   const std::vector<int>& links = ways_.paths()[static_cast<std::size_t>(path)].links;
-  for (const int id : links) {
-    const Queue queue = queue_at(id, links);
-    const Seconds shared = static_cast<double>(queue.flows) * Seconds{bytes / link(id).bandwidth.value()};
-    sum += std::max(Seconds{0.0}, queue.wait - shared);
-  }
+  for (const int id : links) sum += wait_at(id, links, bytes);
   return sum;
 }
 
-PortQueues::Queue PortQueues::queue_at(int id, const std::vector<int>& links) const {
+Seconds PortQueues::wait_at(int id, const std::vector<int>& links, double bytes) const {
   const PortService& service = link(id).service;
   if (!keeps_queue(service)) return {};
-  return service.turn.count > 0 ? in_turn(id, peer_of(id, links)) : in_order(id);
+  return service.turn.count > 0 ? in_turn(id, peer_of(id, links), bytes) : in_order(id, bytes);
 }
 
 /// The port at the other end of a way across one: it tells nodes apart, whichever of their devices send. -1: none.
@@ -44,24 +41,28 @@ int PortQueues::peer_of(int id, const std::vector<int>& links) const {
   return -1;
 }
 
-PortQueues::Queue PortQueues::in_turn(int id, int own_peer) const {
-  const auto turn = static_cast<double>(link(id).service.turn.count);
-  Queue queue;
-  std::map<int, double> left_of;  ///< bytes, by peer
+Seconds PortQueues::in_turn(int id, int own_peer, double bytes) const {
+  struct Others {
+    int flows = 0;
+    double left = 0.0;  ///< bytes
+  };
+  std::map<int, Others> by_peer;
   network_.visit_flows(id, [&](int path, double left) {
-    ++queue.flows;
-    left_of[peer_of(id, ways_.paths()[static_cast<std::size_t>(path)].links)] += left;
+    Others& others = by_peer[peer_of(id, ways_.paths()[static_cast<std::size_t>(path)].links)];
+    ++others.flows;
+    others.left += std::max(0.0, left);
   });
-  double first = 0.0;
-  for (const auto& [peer, left] : left_of)
-    if (peer != own_peer) first += std::min(std::max(0.0, left), turn);
-  queue.wait = Seconds{first / link(id).bandwidth.value()};
-  return queue;
+  const auto turn = static_cast<double>(link(id).service.turn.count);
+  const double last = bytes > 0.0 ? bytes - turn * (std::ceil(bytes / turn) - 1.0) : 0.0;
+  double sum = 0.0;
+  for (const auto& [peer, others] : by_peer)
+    if (peer != own_peer) sum += std::max(0.0, std::min(others.left, turn) - others.flows * last);
+  return Seconds{sum / link(id).bandwidth.value()};
 }
 
-PortQueues::Queue PortQueues::in_order(int id) const {
+Seconds PortQueues::in_order(int id, double bytes) const {
   const Link& port = link(id);
-  Queue queue;
+  int flows = 0;
   double standing = 0.0;
   double passing = 0.0;
   std::vector<int> paths;
@@ -70,7 +71,7 @@ PortQueues::Queue PortQueues::in_order(int id) const {
       passing += left;
       return;
     }
-    ++queue.flows;
+    ++flows;
     standing += left;
     paths.push_back(path);
   });
@@ -79,9 +80,9 @@ PortQueues::Queue PortQueues::in_order(int id) const {
   for (const int path : paths)
     if (const auto more = behind_.find(path); more != behind_.end()) standing += more->second;
   const double rate = port.bandwidth.value();
-  queue.wait = std::min(port.service.queueing_delay, Seconds{std::max(0.0, standing) / rate}) +
-               std::min(port.service.passing_delay, Seconds{passing / rate});
-  return queue;
+  const Seconds wait = std::min(port.service.queueing_delay, Seconds{std::max(0.0, standing) / rate}) +
+                       std::min(port.service.passing_delay, Seconds{passing / rate});
+  return std::max(Seconds{0.0}, wait - flows * Seconds{bytes / rate});
 }
 
 /// The first of its links that leaves a flow the least share; -1: its cap does, or a link that keeps no queue.

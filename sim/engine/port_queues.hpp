@@ -15,7 +15,8 @@ namespace simsync::detail {
 /// Most ports serve bytes in the order of their arrival. A flow's bytes, and those that wait behind it on its
 /// connection, are queued in the port of its way that leaves it the least share, up to `queueing_delay`; in its other
 /// ports some of them are, up to `passing_delay`. Ports with fair queues let every other node whose bytes they
-/// pass have one `turn` first; what a word's own node has queued there for the same one is left out.
+/// pass have one `turn` first, and again before every further turn that the bytes need: even shares leave out only that
+/// the last turn is as dear as a full one. What the own node has queued there for the same one is left out.
 /// Network and ways must outlive it.
 class PortQueues {
 public:
@@ -30,15 +31,11 @@ public:
   [[nodiscard]] Seconds first_byte(int path, double bytes) const;
 
 private:
-  struct Queue {
-    int flows = 0;
-    Seconds wait;
-  };
   [[nodiscard]] const Link& link(int number) const { return ways_.links()[static_cast<std::size_t>(number)]; }
-  /// What somebody who crosses `links` waits for at one of them.
-  [[nodiscard]] Queue queue_at(int link, const std::vector<int>& links) const;
-  [[nodiscard]] Queue in_order(int link) const;
-  [[nodiscard]] Queue in_turn(int link, int own_peer) const;
+  /// What `bytes` that cross `links` wait for at one of them, beyond what sharing it evenly will cost them.
+  [[nodiscard]] Seconds wait_at(int link, const std::vector<int>& links, double bytes) const;
+  [[nodiscard]] Seconds in_order(int link, double bytes) const;
+  [[nodiscard]] Seconds in_turn(int link, int own_peer, double bytes) const;
   [[nodiscard]] int peer_of(int link, const std::vector<int>& links) const;
   [[nodiscard]] int port_of(int path) const;
 

@@ -36,6 +36,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       network_(FlowNetwork::instance()),
       ways_(plan, cells_, topology_, network_),
       ports_(network_, ways_),
+      buckets_(network_, ways_),
       telling_(plan, cells_, topology_, ports_),
       recorder_(options.record),
       pace_(cells_.ranks().size(), options.steps_per_worker),
@@ -192,6 +193,12 @@ FlowNetwork::Token Replay::token(Pending pending) {
   return slot;
 }
 
+/// `end` happens when the last of `bytes` has arrived.
+void Replay::start_flow(int path, double bytes, Pending end) {
+  end.path = path;
+  network_.start_flow(path, buckets_.left_of(path, bytes), token(end));
+}
+
 /// Calls back once in so many events that it costs nothing.
 void Replay::report() {
   constexpr std::int64_t kEvery = 256;
@@ -210,6 +217,7 @@ void Replay::handle(FlowNetwork::Token token) {
   const Pending p = pendings_[token];
   free_pendings_.push_back(static_cast<std::uint32_t>(token));
   recorder_.flow_ends(p.flow, network_.now());
+  if (p.path >= 0) buckets_.ended(p.path);
   switch (p.event) {
     case Event::ComputeEnds: {
       Device& device = devices_[static_cast<std::size_t>(p.instance.cell)];

@@ -19,6 +19,7 @@
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/replay_state.hpp"
 #include "sim/engine/telling.hpp"
+#include "sim/engine/token_buckets.hpp"
 #include "sim/engine/ways.hpp"
 #include "sim/timeline/worker_pace.hpp"
 
@@ -52,6 +53,7 @@ private:
   void handle(FlowNetwork::Token token);
   void report();
   FlowNetwork::Token token(Pending pending);
+  void start_flow(int path, double bytes, Pending end);
   [[nodiscard]] Prediction result();
   void find_step(Prediction& out) const;
   void find_pace(Prediction& out) const;
@@ -102,6 +104,7 @@ private:
   FlowNetwork& network_;
   Ways ways_;
   PortQueues ports_;
+  TokenBuckets buckets_;
   Telling telling_;
   Recorder recorder_;
 

@@ -86,8 +86,7 @@ void Replay::start_hop(int run, int id) {
   Pending arrives{.event = Event::MessageArrives, .run = run, .hop = id};
   if (hop.path < 0) return network_.after(Seconds{0.0}, token(arrives));
   arrives.flow = note_hop(run, id, hop.rounds);
-  network_.start_flow(hop.path, collective.ratio * (hop.bytes * collective.payload + hop.rounds * hop.half),
-                      token(arrives));
+  start_flow(hop.path, collective.ratio * (hop.bytes * collective.payload + hop.rounds * hop.half), arrives);
 }
 
 void Replay::try_message(int run, int id) {
@@ -102,7 +101,7 @@ void Replay::try_message(int run, int id) {
   Pending sent{.event = Event::MessageSent, .run = run, .hop = id};
   if (hop.path < 0) return network_.after(Seconds{0.0}, token(sent));
   sent.flow = note_hop(run, id, 1);
-  network_.start_flow(hop.path, collective.ratio * hop.message(collective.payload), token(sent));
+  start_flow(hop.path, collective.ratio * hop.message(collective.payload), sent);
 }
 
 void Replay::message_sent(int run, int id) {

@@ -198,7 +198,7 @@ void Replay::start_bytes(const Connection::Waiting& next, double bytes, Pending 
                              .message_bytes = first ? std::min(bytes, way.extra_bytes) : 0.0,
                              .cause = cause},
                             network_.now());
-  network_.start_flow(way.path, bytes, token(end));
+  start_flow(way.path, bytes, end);
 }
 
 }  // namespace simsync::detail

@@ -41,8 +41,8 @@ Problem with_free_latency(const Problem& problem) {
     link.latency = Seconds{0.0};
     link.message_cost = Seconds{0.0};
     link.half_size = {};
-    link.queueing_delay = link.passing_delay = Seconds{0.0};
-    link.turn = {};
+    link.service.queueing_delay = link.service.passing_delay = Seconds{0.0};
+    link.service.turn = {};
   }
   out.cluster.network.switch_latency = Seconds{0.0};
   out.cluster.collective.launch = Seconds{0.0};

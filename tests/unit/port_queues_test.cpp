@@ -1,7 +1,7 @@
 // What waits in ports: a word or a first byte behind the bytes of other transfers.
-#include "sim/engine/engine.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
+#include "tests/support/transfers.hpp"
 
 using namespace simsync;
 using namespace simsync::test;
@@ -10,42 +10,11 @@ namespace {
 
 constexpr double kRate = 1e6;  ///< bytes per second
 
-struct Sent {
-  int from = 0;
-  int to = 0;
-  double bytes = 0.0;
-  double at = 0.0;  ///< s
-  int streams = 0;
-  int gpu = -1;  ///< of the sender
-};
-
 Cluster ports(double queueing_delay, double passing_delay) {
   Cluster cluster = lab_cluster(4, 1, {.nic = kRate});
-  cluster.links["nic"].queueing_delay = Seconds{queueing_delay};
-  cluster.links["nic"].passing_delay = Seconds{passing_delay};
+  cluster.links["nic"].service.queueing_delay = Seconds{queueing_delay};
+  cluster.links["nic"].service.passing_delay = Seconds{passing_delay};
   return cluster;
-}
-
-/// When each transfer has arrived.
-std::vector<double> arrivals(const Cluster& cluster, const std::vector<Sent>& transfers) {
-  Plan plan;
-  plan.set_ranks(cluster.workers(cluster.gpu_count()));
-  for (const Sent& sent : transfers) {
-    Op op;
-    op.kind = OpKind::Transfer;
-    op.scope = Scope::Job;
-    op.from = {End::Kind::Fixed, {sent.from, sent.gpu}};
-    op.to = {End::Kind::Fixed, {sent.to, -1}};
-    op.bytes = sent.bytes;
-    op.streams = sent.streams;
-    op.duration = Seconds{sent.at};  // what comes before the first byte
-    plan.ops.push_back(op);
-  }
-  const Prediction run = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .max_iterations = 1, .record = true});
-  std::vector<double> out(transfers.size());
-  for (const Span& span : run.spans)
-    if (span.iteration == 0) out[static_cast<std::size_t>(span.op)] = span.end.value();
-  return out;
 }
 
 /// Node 3 sends 1 kB to node 2 at 1 s, while nodes 0 and 1 send `bytes` each to node 2 from the start.
@@ -81,11 +50,13 @@ TEST_CASE("what is held up elsewhere passes a port in bursts", "[engine][ports]"
 
 TEST_CASE("fair queues: a first byte waits for a turn of every other node, whatever the delays", "[engine][ports]") {
   Cluster cluster = ports(2.0, 1.0);
-  cluster.links["nic"].turn = Bytes{10'000};
+  cluster.links["nic"].service.turn = Bytes{10'000};
   // Two turns of 10 ms, of which sharing the port with two others costs its 1 kB 2 ms anyway; then 3 ms.
   CHECK_THAT(after_two_others(cluster, 5e6), WithinRel(1.0 + 0.020 - 0.002 + 0.003, 1e-6));
   // What is longer than a turn pays for those of others by its share.
   CHECK_THAT(arrivals(cluster, {{0, 2, 5e6}, {1, 2, 5e6}, {3, 2, 1e5, 1.0}})[2], WithinRel(1.3, 1e-6));
+  // An eleventh turn is half as long, and those of the others before it are not.
+  CHECK_THAT(arrivals(cluster, {{0, 2, 5e6}, {1, 2, 5e6}, {3, 2, 1.05e5, 1.0}})[2], WithinRel(1.315 + 0.010, 1e-6));
   // Two transfers of one node have one turn.
   const auto one_node = arrivals(cluster, {{0, 2, 5e6}, {0, 2, 5e6}, {3, 2, 1e3, 1.0}});
   CHECK_THAT(one_node[2], WithinRel(1.0 + 0.010 - 0.002 + 0.003, 1e-6));
@@ -94,7 +65,7 @@ TEST_CASE("fair queues: a first byte waits for a turn of every other node, whate
   // In the port of the sender, it is the nodes sent to that take turns.
   CHECK_THAT(arrivals(cluster, {{3, 1, 5e6}, {3, 2, 1e3, 1.0}})[1], WithinRel(1.0 + 0.010 - 0.001 + 0.002, 1e-6));
   // 0.2 MB of the others are left at 1 s, less than two turns.
-  cluster.links["nic"].turn = Bytes{200'000};
+  cluster.links["nic"].service.turn = Bytes{200'000};
   CHECK_THAT(after_two_others(cluster, 0.6e6), WithinAbs(1.2, 0.003));
 }
 
@@ -106,7 +77,7 @@ TEST_CASE("bytes that follow others on their connection have waited with them", 
 TEST_CASE("what has left a connection is not queued any more", "[engine][ports]") {
   // Two GPUs of node 0 take turns on one connection until 2 s; later 0.09 MB are left when the host begins to send.
   Cluster cluster = lab_cluster(4, 2, {.nic = kRate});
-  cluster.links["nic"].queueing_delay = Seconds{2.0};
+  cluster.links["nic"].service.queueing_delay = Seconds{2.0};
   const auto ends =
       arrivals(cluster, {{0, 2, 1e6, 0.0, 1, 0}, {0, 2, 1e6, 0.0, 1, 1}, {0, 2, 1e5, 3.0, 1, 1}, {0, 1, 1e3, 3.01}});
   CHECK_THAT(ends[3], WithinAbs(3.1, 0.003));

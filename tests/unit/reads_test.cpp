@@ -24,16 +24,16 @@ TEST_CASE("reads one after another: two latencies and the server's, and what ask
   // Pushes of two others outlast the reads; only what is asked for waits, as answers leave by an empty port.
   const double alone = predicted_time(reads(3, 2e6), cluster).value();
   CHECK_THAT(alone, WithinRel(8.0 * kRead, 1e-6));
-  cluster.links["nic"].queueing_delay = Seconds{0.05};
+  cluster.links["nic"].service.queueing_delay = Seconds{0.05};
   CHECK_THAT(predicted_time(reads(3, 2e6), cluster).value(), WithinRel(8.0 * (kRead + 0.05), 1e-2));
   // One other is held up by its own link, and passes the server's.
-  cluster.links["nic"].passing_delay = Seconds{0.02};
+  cluster.links["nic"].service.passing_delay = Seconds{0.02};
   CHECK_THAT(predicted_time(reads(2, 4e6), cluster).value(), WithinRel(8.0 * (kRead + 0.02), 1e-2));
 }
 
 TEST_CASE("fair queues: what asks for a read waits for a turn of everyone who pushes", "[engine][ports]") {
   Cluster cluster = lab_cluster(4, 1, {.nic = kRate, .nic_latency = 0.001}, 1);
-  cluster.links["nic"].turn = Bytes{5'000};
+  cluster.links["nic"].service.turn = Bytes{5'000};
   constexpr double kRead = 0.001 + 1024.0 / kRate + 0.001;
   CHECK_THAT(predicted_time(reads(1, 1.0), cluster).value(), WithinRel(8.0 * kRead, 1e-6));
   // The first of eight is asked for before the pushes' first bytes are on their way.
@@ -49,14 +49,14 @@ TEST_CASE("calibration takes the turns of fair queues as they are stated", "[cal
     return std::ranges::count_if(unknowns, [](const Unknown& u) { return u.key.ends_with("ing_delay"); });
   };
   CHECK(delays() == 2);
-  cluster.links["nic"].turn = Bytes{8'000};
+  cluster.links["nic"].service.turn = Bytes{8'000};
   CHECK(delays() == 0);
 }
 
 TEST_CASE("calibration finds both delays from reads", "[calibrate][ports]") {
   Cluster truth = lab_cluster(4, 1, {.nic = 1e8, .nic_latency = 20e-6}, 1);
-  truth.links["nic"].queueing_delay = Seconds{6e-3};
-  truth.links["nic"].passing_delay = Seconds{300e-6};
+  truth.links["nic"].service.queueing_delay = Seconds{6e-3};
+  truth.links["nic"].service.passing_delay = Seconds{300e-6};
   for (NodeGroup& group : truth.groups) group.cpu.dispatch_latency = Seconds{100e-6};
   std::vector<Probe> probes{reads(1, 1.0), reads(2, 4e7), reads(3, 2e7), reads(4, 1.4e7)};
   for (const double bytes : {1e3, 1e4, 1e5, 1e6}) {

@@ -1,7 +1,7 @@
 // Messages that share one stream of a connection: HTTP/2's windows between one after the other and all at once.
-#include "sim/engine/engine.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
+#include "tests/support/transfers.hpp"
 
 using namespace simsync;
 using namespace simsync::test;
@@ -12,25 +12,10 @@ constexpr double kRate = 1e6;  ///< bytes per second
 
 /// Messages from node 0 to node 1, all ready at once on one stream. @return when each has arrived.
 std::vector<double> arrivals(const std::vector<double>& sizes, double first_turn, double later_turn) {
-  Plan plan;
-  plan.set_ranks({{0, 0}, {1, 0}});
-  for (const double bytes : sizes) {
-    Op op;
-    op.kind = OpKind::Transfer;
-    op.scope = Scope::Job;
-    op.from = {End::Kind::Fixed, {0, -1}};
-    op.to = {End::Kind::Fixed, {1, -1}};
-    op.bytes = bytes;
-    op.streams = 1;
-    op.first_turn = first_turn;
-    op.later_turn = later_turn;
-    plan.ops.push_back(op);
-  }
-  const Prediction run = replay(plan, lab_cluster(2, 1, {.nic = kRate}), {.max_iterations = 1, .record = true});
-  std::vector<double> out(sizes.size());
-  for (const Span& span : run.spans)
-    if (span.iteration == 0) out[static_cast<std::size_t>(span.op)] = span.end.value();
-  return out;
+  std::vector<Sent> messages;
+  for (const double bytes : sizes)
+    messages.push_back({.to = 1, .bytes = bytes, .streams = 1, .first_turn = first_turn, .later_turn = later_turn});
+  return test::arrivals(lab_cluster(2, 1, {.nic = kRate}), messages);
 }
 
 }  // namespace

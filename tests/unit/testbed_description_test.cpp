@@ -64,6 +64,10 @@ TEST_CASE("a testbed describes itself as a cluster that reads back equal") {
   CHECK(cluster.groups[0].nic_slowdown == 1.0);
   CHECK(cluster.groups[1].nic_slowdown == 4.0);
   CHECK(cluster.links.at("ethernet").bandwidth == kGigabit);
+  // 62500 and 15625 B of frames hold 1448/1514 of that as payload.
+  CHECK(cluster.links.at("ethernet").service.burst == Bytes{59'775});
+  CHECK(cluster.links.at("ethernet").service.burst_at_once == Bytes{14'944});
+  CHECK(cluster.links.at("ethernet").service.burst_speed == 1.25);
   CHECK_THAT(cluster.description,
              ContainsSubstring("tbf 1000 Mbit/s, burst 62500 B at 1250 Mbit/s after 15625 B at once, queue"));
   CHECK_THAT(cluster.description,
@@ -78,7 +82,7 @@ TEST_CASE("a testbed of fair queues says so") {
   CHECK_THAT(cluster.description,
              ContainsSubstring("after 15625 B at once, fair queues, one per other host, of 1250000 B"));
   // 15625 B of frames hold 15625 x 1448/1514 B of payload.
-  CHECK(cluster.links.at("ethernet").turn == Bytes{14'944});
+  CHECK(cluster.links.at("ethernet").service.turn == Bytes{14'944});
   CHECK(parse_cluster(to_yaml(cluster), "testbed.yaml") == cluster);
 }
 

@@ -106,7 +106,7 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
   if ((served || !covered.reads.empty()) && covered.message_between)
     out.push_back(time("group." + server + ".cpu.dispatch_latency", 1e-7, 0.05));
   if (covered.push) out.push_back(rate("group." + server + ".cpu.sum_rate", 1e7, 1e12));
-  if (cluster.links.at(group.nic_link).turn.count > 0) return out;  // tells what waits in fair queues
+  if (cluster.links.at(group.nic_link).service.turn.count > 0) return out;  // tells what waits in fair queues
   // Beside what one host sends, its own link is the one that holds it up; what several send waits at the server's.
   if (covered.reads.contains(2)) out.push_back(time("link." + group.nic_link + ".passing_delay", 1e-7, 1.0));
   if (!covered.reads.empty() && *covered.reads.rbegin() > 2)

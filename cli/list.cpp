@@ -57,7 +57,9 @@ void list_settings(const std::string& cluster) {
                "placement=G,G,...     GPUs per node\n"
                "straggler=FACTOR      one node computes so many times slower\n"
                "variable_scale=FACTOR bytes of the variables times that, layer times as they are\n"
-               "steps_per_worker=N    steps of each worker to simulate, where workers run at their own pace\n"
+               "steps_per_worker=N    steps of each worker to simulate, where workers run at their own pace or are "
+               "left behind\n"
+               "                      (default: 60 to 300, until the standard error of their mean is 1 %)\n"
                "step_variation=SHARE  coefficient of variation of the compute of such a worker's steps\n"
                "seed=N                for strategies that draw at random\n"
                "strategy.OPTION=VALUE options of the strategy ('simsync list strategies')\n";

@@ -94,6 +94,12 @@ void run_predict(const PredictOptions& options) {
   if (!prediction.steady && prediction.steps.size() > 1)
     std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size()
               << " iterations\n";
+  constexpr double kTold = 0.03;
+  if (prediction.step_error > kTold)
+    std::cerr << fmt::format(
+        "note: the mean of the simulated steps has a standard error of {:.1f} %; --set steps_per_worker=N simulates "
+        "more (now {})\n",
+        100.0 * prediction.step_error, prediction.steps.size());
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
   if (!options.timeline.empty())
     write_file(options.timeline,

@@ -21,11 +21,12 @@ struct PortService {
   /// The same in a port that they pass in bursts, because another one on their way holds them up.
   Seconds passing_delay;
   /// Fair queues: payload that a port passes of one node, on average, before the next one's turn. All that a word or a
-  /// first byte waits for there is such a turn of every other node; the two delays above count for nothing.
+  /// first byte waits for there is such a turn of every other node, which for bytes is so before each of their turns,
+  /// also the last one, which they do not fill; the two delays above count for nothing.
   /// 0: ports serve in the order of arrival.
   Bytes turn;
-  /// A token bucket (tc's tbf, shaped ports of clouds): payload that passes after a pause beyond what the rate allows. A
-  /// pause fills it at the rate. 0: none.
+  /// A token bucket (tc's tbf, shaped ports of clouds): payload that passes after a pause beyond what the rate allows.
+  /// A pause fills it at the rate. 0: none.
   Bytes burst;
   Bytes burst_at_once;                ///< of `burst`, what passes in no time before `burst_speed` counts
   std::optional<double> burst_speed;  ///< times the rate, while the bucket lasts; absent: all of it passes at once
@@ -70,6 +71,9 @@ struct CpuClass {
   Seconds per_tensor{30e-6};  ///< fixed cost of handling one tensor on a server: a thread is busy
   /// From a request's arrival until a thread begins with it, if one is free: wake-up and hand-over. All wait at once.
   Seconds dispatch_latency;
+  /// The longest that a word without data waits behind bytes that its process has handed to the same connection before:
+  /// what a transport has begun to write and the kernel's send buffer holds leaves first. 0: a word overtakes them.
+  Seconds send_ahead;
   BytesPerSecond update_rate{4e9};  ///< gradient bytes applied (sum + optimizer) per second and thread
   BytesPerSecond sum_rate{8e9};     ///< bytes added per second and thread when summing on a host
   friend bool operator==(const CpuClass&, const CpuClass&) = default;

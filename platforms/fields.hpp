@@ -63,6 +63,7 @@ void visit(V& v, CpuClass& cpu) {
   v.may("threads", cpu.threads, kThreads);
   v.may("per_tensor", cpu.per_tensor, kTime);
   v.may("dispatch_latency", cpu.dispatch_latency, kTime);
+  v.may("send_ahead", cpu.send_ahead, kTime);
   v.may("update_rate", cpu.update_rate, kRate);
   v.may("sum_rate", cpu.sum_rate, kRate);
 }

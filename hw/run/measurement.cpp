@@ -63,7 +63,7 @@ void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
   }
   if (ranks == 0) return;
   std::sort(ends.begin(), ends.end());
-  WorkerPace pace(ranks, static_cast<int>(ends.size() / ranks));
+  WorkerPace pace(ranks);
   for (const auto& [end, rank] : ends)
     if (end <= all_at_work) pace.note(rank, Seconds{end});
   out.rank_steps = pace.step_of_each();

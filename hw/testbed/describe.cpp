@@ -14,6 +14,8 @@ namespace simsync::testbed {
 namespace {
 
 constexpr const char* kDevice = "emulated";
+/// What a request waits behind pushes on its connection at most, as runs with bounded staleness show (hw/README.md).
+constexpr Seconds kSendAhead{170e-3};
 
 /// Layer times come from the profile or from `--set step_time`: these numbers only have to be plausible.
 DeviceClass emulated_device() {
@@ -64,6 +66,7 @@ NodeGroup host(int number, const LinkShape& link, BytesPerSecond fastest, bool s
   group.nic_slowdown = fastest / link.rate;
   const long threads = ::sysconf(_SC_NPROCESSORS_ONLN);
   group.cpu.threads = static_cast<int>(std::clamp(threads, 1L, 4096L));
+  group.cpu.send_ahead = kSendAhead;
   return group;
 }
 

@@ -96,7 +96,7 @@ StepInterval step_interval(const PredictRequest& request, const Problem& problem
   const double repeat = calibration.repeat_pct / 100.0;
   const double variance = variance_of_parameters(request, calibration, std::log(prediction.step.value())) +
                           model_form * model_form + compute * compute * variance_of_profile(problem.profile) +
-                          repeat * repeat;
+                          repeat * repeat + prediction.step_error * prediction.step_error;
   const double reach = std::exp(kNormal90 * std::sqrt(variance));
   return {prediction.step / reach, reach * prediction.step};
 }

@@ -12,10 +12,11 @@ bool keeps_queue(const PortService& service) {
 
 }  // namespace
 
-Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency) {
+Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency, Seconds own) {
   const Seconds now = network_.now();
-  Seconds arrival = now + latency;
-  for (const LinkId id : links) arrival += wait_at(id, links, 0.0);
+  Seconds queued;
+  for (const LinkId id : links) queued += wait_at(id, links, 0.0);
+  const Seconds arrival = now + latency + std::max(own, queued);
   Seconds& last = last_arrival_[{from_node, to_node}];
   last = std::max(last, arrival);
   return last - now;

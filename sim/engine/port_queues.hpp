@@ -24,9 +24,9 @@ public:
 
   /// So many more bytes wait for their turn behind flows of a path, or fewer.
   void behind(int path, double bytes) { behind_[path] += bytes; }
-  /// From now until a word along `links`, which takes `latency` besides, has arrived. Words between two nodes keep
-  /// their order.
-  Seconds word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency);
+  /// From now until a word along `links`, which takes `latency` besides, has arrived, where bytes of its own connection
+  /// leave for `own` before it: turns of others pass meanwhile. Words between two nodes keep their order.
+  Seconds word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency, Seconds own);
   /// What `bytes` along a path wait before the first leaves, beyond what sharing the ports evenly will cost them.
   [[nodiscard]] Seconds first_byte(int path, double bytes) const;
 

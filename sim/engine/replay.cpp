@@ -37,9 +37,11 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       ways_(plan, cells_, topology_, network_),
       ports_(network_, ways_),
       buckets_(network_, ways_),
-      telling_(plan, cells_, topology_, ports_),
+      sends_(cluster, network_, ways_),
+      telling_(plan, cells_, topology_, ports_, sends_),
       recorder_(options.record),
-      pace_(cells_.ranks().size(), options.steps_per_worker),
+      pace_(cells_.ranks().size()),
+      enough_(options.steps_per_worker, plan.global_step >= 0 ? 1 : cells_.ranks().size()),
       left_behind_(plan, cells_),
       devices_(cells_.ranks().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r)
@@ -107,10 +109,18 @@ void Replay::note_pace(const Instance& ended) {
     left_behind_.step_ended();
     if (!stopped_) iteration_end_.push_back(network_.now());
   }
-  const auto enough = static_cast<std::size_t>(options_.steps_per_worker);
-  stopped_ = stopped_ || (plan_.global_step >= 0 ? iteration_end_.size() >= enough : pace_.enough());
-  const bool counts = !stopped_ && iteration_end_.size() > LeftBehind::warm_up(enough);
+  const std::size_t ends = plan_.global_step >= 0 ? iteration_end_.size() : pace_.ends();
+  stopped_ = stopped_ || (enough_.due(ends) && enough_.reached(ends, step_error()));
+  const bool counts =
+      !stopped_ && iteration_end_.size() > LeftBehind::warm_up(static_cast<std::size_t>(enough_.least()));
   if (counts && left_behind_.counted_by(ended.op) >= 0) left_behind_.count(op_of(ended).bytes, is_late(ended));
+}
+
+/// Of the mean step so far, of ranks at their own pace.
+double Replay::step_error() const {
+  if (plan_.global_step < 0) return pace_.step_error();
+  const auto first = static_cast<std::ptrdiff_t>(LeftBehind::warm_up(iteration_end_.size()));
+  return relative_error({iteration_end_.begin() + first, iteration_end_.end()}, 1);
 }
 
 /// The iteration that a rank has ended: its own, or the newest, where it was left behind. What it leaves out counts as
@@ -196,7 +206,15 @@ FlowNetwork::Token Replay::token(Pending pending) {
 /// `end` happens when the last of `bytes` has arrived.
 void Replay::start_flow(int path, double bytes, Pending end) {
   end.path = path;
+  end.bytes = bytes;
   network_.start_flow(path, buckets_.left_of(path, bytes), token(end));
+}
+
+void Replay::flow_ended(const Pending& end) {
+  buckets_.ended(end.path);
+  if (end.event != Event::FlowEnds && end.event != Event::TurnEnds) return;
+  const Way& way = ways_.way_of(end.instance);
+  if (way.connection.from_node >= 0) sends_.end(way.connection, end.bytes);
 }
 
 /// Calls back once in so many events that it costs nothing.
@@ -217,7 +235,7 @@ void Replay::handle(FlowNetwork::Token token) {
   const Pending p = pendings_[token];
   free_pendings_.push_back(static_cast<std::uint32_t>(token));
   recorder_.flow_ends(p.flow, network_.now());
-  if (p.path >= 0) buckets_.ended(p.path);
+  if (p.path >= 0) flow_ended(p);
   switch (p.event) {
     case Event::ComputeEnds: {
       Device& device = devices_[static_cast<std::size_t>(p.instance.cell)];
@@ -287,6 +305,7 @@ void Replay::find_step(Prediction& out) const {
 
 void Replay::find_pace(Prediction& out) const {
   out.rank_steps = pace_.step_of_each();
+  out.step_error = step_error();
   out.steady = true;
   if (plan_.global_step < 0) {
     out.step = pace_.step();

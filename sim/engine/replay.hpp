@@ -12,12 +12,14 @@
 #include "sim/engine/cells.hpp"
 #include "sim/engine/collective_run.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/enough_steps.hpp"
 #include "sim/engine/flow_network.hpp"
 #include "sim/engine/folding.hpp"
 #include "sim/engine/left_behind.hpp"
 #include "sim/engine/port_queues.hpp"
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/replay_state.hpp"
+#include "sim/engine/send_queues.hpp"
 #include "sim/engine/telling.hpp"
 #include "sim/engine/token_buckets.hpp"
 #include "sim/engine/ways.hpp"
@@ -47,6 +49,7 @@ private:
   void finish_iteration(int k);
   void note_pace(const Instance& ended);
   int catch_up(const Instance& ended);
+  [[nodiscard]] double step_error() const;
   [[nodiscard]] bool is_late(const Instance& instance);
   [[nodiscard]] bool repeats(int k) const;
   void drain();
@@ -54,6 +57,7 @@ private:
   void report();
   FlowNetwork::Token token(Pending pending);
   void start_flow(int path, double bytes, Pending end);
+  void flow_ended(const Pending& end);
   [[nodiscard]] Prediction result();
   void find_step(Prediction& out) const;
   void find_pace(Prediction& out) const;
@@ -105,6 +109,7 @@ private:
   Ways ways_;
   PortQueues ports_;
   TokenBuckets buckets_;
+  SendQueues sends_;
   Telling telling_;
   Recorder recorder_;
 
@@ -115,6 +120,7 @@ private:
   bool stopped_ = false;
   bool steady_ = false;
   WorkerPace pace_;
+  EnoughSteps enough_;
   LeftBehind left_behind_;
   bool given_up_ = false;                                ///< more work than ReplayOptions::most_work
   std::deque<std::pair<Instance, std::int32_t>> ready_;  ///< with the span that released it

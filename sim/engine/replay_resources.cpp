@@ -130,6 +130,7 @@ void Replay::enter_connection(const Instance& instance) {
   const Op& op = op_of(instance);
   const double bytes = op.bytes + way.extra_bytes;
   if (way.connection.from_node >= 0) {
+    sends_.hand_over(way.connection, way.path, bytes);
     Connection& connection = connections_[way.connection];
     if (connection.in_service >= op.streams)
       return wait_behind(connection, {instance, network_.now(), bytes, op.first_turn});
@@ -198,6 +199,7 @@ void Replay::start_bytes(const Connection::Waiting& next, double bytes, Pending 
                              .message_bytes = first ? std::min(bytes, way.extra_bytes) : 0.0,
                              .cause = cause},
                             network_.now());
+  if (way.connection.from_node >= 0) sends_.start(way.connection, bytes);
   start_flow(way.path, bytes, end);
 }
 

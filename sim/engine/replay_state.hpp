@@ -40,6 +40,7 @@ struct Pending {
   std::int32_t cause = -1;  ///< Told, Answered: recorded span that ended
   double bytes_left = 0.0;  ///< TurnEnds: after this turn
   int path = -1;            ///< of the flow that ends with it
+  double bytes = 0.0;       ///< of that flow
 };
 
 /// The compute stream of a rank.

@@ -1,31 +1,43 @@
 #include "sim/engine/telling.hpp"
 
+#include <algorithm>
+
 namespace simsync::detail {
 namespace {
 
-constexpr int kNowhere = -1;  ///< every rank knows for itself
+constexpr int kNowhere = -1;     ///< every rank knows for itself
+constexpr int kFromWorkers = 0;  ///< number of the connections on which workers send
 
 }  // namespace
+
+Telling::Telling(const Plan& plan, const Cells& cells, const Topology& topology, PortQueues& ports,
+                 const SendQueues& sends)
+    : plan_(plan), cells_(cells), topology_(topology), ports_(ports), sends_(sends) {
+  for (const Op& op : plan.ops)
+    if (op.kind == OpKind::Transfer) from_servers_ = std::max(from_servers_, op.connection);
+}
 
 Seconds Telling::word(const Instance& done, OpId waiting, int cell) {
   const Op& before = op_of(done.op);
   const Op& after = op_of(waiting);
   if (before.tensor < 0 && after.tensor < 0) return {};
-  return between(ends_at(before, done.cell), starts_at(after, cell));
+  const End& end = before.kind == OpKind::Transfer ? before.to : before.from;
+  const bool from_server = before.kind != OpKind::Compute && end.kind == End::Kind::Fixed;
+  return between(ends_at(before, done.cell), starts_at(after, cell), from_server ? from_servers_ : kFromWorkers);
 }
 
 Seconds Telling::ask(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (op.tensor < 0) return {};
   const int asked = node_at(op.from, op, transfer.cell);
-  const Seconds way = between(starts_at(op, transfer.cell), asked);
+  const Seconds way = between(starts_at(op, transfer.cell), asked, kFromWorkers);
   return op.asked_for() ? way + topology_.cluster().group_of(asked).cpu.dispatch_latency : way;
 }
 
 Seconds Telling::answer(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (op.tensor < 0 || op.kind != OpKind::Transfer) return {};
-  return between(ends_at(op, transfer.cell), starts_at(op, transfer.cell));
+  return between(ends_at(op, transfer.cell), starts_at(op, transfer.cell), from_servers_);
 }
 
 int Telling::node_at(const End& end, const Op& op, int cell) const {
@@ -55,11 +67,11 @@ int Telling::ends_at(const Op& op, int cell) const {
   return op.kind == OpKind::Transfer ? node_at(op.to, op, cell) : starts_at(op, cell);
 }
 
-Seconds Telling::between(int from, int to) {
+Seconds Telling::between(int from, int to, int connection) {
   if (from == to || from == kNowhere || to == kNowhere) return {};
   const auto [known, fresh] = known_.try_emplace({from, to});
   if (fresh) known->second = topology_.path({from, -1}, {to, -1});
-  return ports_.word(from, to, known->second.links, known->second.latency);
+  return ports_.word(from, to, known->second.links, known->second.latency, sends_.word({from, to, connection}));
 }
 
 }  // namespace simsync::detail

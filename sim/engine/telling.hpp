@@ -6,18 +6,17 @@
 #include "platforms/topology.hpp"
 #include "sim/engine/cells.hpp"
 #include "sim/engine/port_queues.hpp"
+#include "sim/engine/send_queues.hpp"
 
 namespace simsync::detail {
 
 /// How long the messages without data take that parameter servers need: a worker learns that a server has updated a
 /// variable, asks for a read that waited in its own queue, and hears that a push has arrived before the next leaves a
-/// queue. Zero on one host, and among ops of which none belongs to a server. Plan, cells, topology and ports must
-/// outlive it.
-/// Every call sends one: words between two nodes keep their order.
+/// queue. Zero on one host, and among ops of which none belongs to a server. Plan, cells, topology, ports and sends
+/// must outlive it. Every call sends one: words between two nodes keep their order.
 class Telling {
 public:
-  Telling(const Plan& plan, const Cells& cells, const Topology& topology, PortQueues& ports)
-      : plan_(plan), cells_(cells), topology_(topology), ports_(ports) {}
+  Telling(const Plan& plan, const Cells& cells, const Topology& topology, PortQueues& ports, const SendQueues& sends);
 
   /// From where `done` ends to where the op that waits for it is started.
   Seconds word(const Instance& done, OpId waiting, int cell);
@@ -33,12 +32,15 @@ private:
   [[nodiscard]] int node_of_cell(const Op& op, int cell) const;
   [[nodiscard]] int starts_at(const Op& op, int cell) const;
   [[nodiscard]] int ends_at(const Op& op, int cell) const;
-  Seconds between(int from, int to);
+  /// `connection`: the number of the one that a word takes.
+  Seconds between(int from, int to, int connection);
 
   const Plan& plan_;
   const Cells& cells_;
   const Topology& topology_;
   PortQueues& ports_;
+  const SendQueues& sends_;
+  int from_servers_ = 0;                       ///< number of the connections on which servers send
   std::map<std::pair<int, int>, Path> known_;  ///< by nodes
 };
 

@@ -14,6 +14,7 @@ double TokenBuckets::left_of(int path, double bytes) {
     if (service.burst.count == 0) continue;
     const Bucket full{static_cast<double>(service.burst.count), static_cast<double>(service.burst_at_once.count), {}};
     Bucket& bucket = buckets_.try_emplace(id, full).first->second;
+    if (network_.flows_across(id) > 0) return bytes;
     fill(bucket, id);
     left = std::max(left, slow_part(bucket, id, bytes));
     on_way.push_back(&bucket);
@@ -42,7 +43,6 @@ void TokenBuckets::fill(Bucket& bucket, int number) const {
 
 /// A link passes what it has tokens for at `burst_speed`, after `burst_at_once`.
 double TokenBuckets::slow_part(const Bucket& bucket, int number, double bytes) const {
-  if (network_.flows_across(number) > 0) return bytes;
   const double beyond = std::max(0.0, bytes - bucket.tokens);
   const auto& speed = link(number).service.burst_speed;
   return speed ? std::max(beyond, (bytes - bucket.at_once) / *speed) : beyond;

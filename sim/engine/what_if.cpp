@@ -44,6 +44,7 @@ Problem with_free_latency(const Problem& problem) {
     link.service.queueing_delay = link.service.passing_delay = Seconds{0.0};
     link.service.turn = {};
   }
+  for (NodeGroup& group : out.cluster.groups) group.cpu.send_ahead = Seconds{0.0};
   out.cluster.network.switch_latency = Seconds{0.0};
   out.cluster.collective.launch = Seconds{0.0};
   out.cluster.collective.per_step_intra = Seconds{0.0};

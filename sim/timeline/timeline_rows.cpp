@@ -13,6 +13,13 @@ constexpr int kPerGpu = 2;
 constexpr int kHostOrder = 1000;
 constexpr int kLinkOrder = 2000;
 
+/// Of ranks at their own pace many steps are simulated, all alike to a reader.
+constexpr std::size_t kMostIterations = 60;
+
+std::size_t shown_iterations(const Prediction& prediction) {
+  return std::min(prediction.iteration_end.size(), kMostIterations);
+}
+
 RowKey compute_row(Place gpu) {
   return {gpu.node + kFirstNode, gpu.gpu * kPerGpu, "gpu" + std::to_string(gpu.gpu) + " compute"};
 }
@@ -53,7 +60,7 @@ TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction) : pla
   add_iterations();
   // What had begun of the next iteration when the last one ended is left out.
   const auto complete = [&](const auto& what) {
-    return static_cast<std::size_t>(what.iteration) < prediction.iteration_end.size();
+    return static_cast<std::size_t>(what.iteration) < shown_iterations(prediction);
   };
   for (std::size_t id = 0; id < prediction.spans.size(); ++id)
     if (complete(prediction.spans[id])) add_span(static_cast<std::int32_t>(id));
@@ -64,7 +71,7 @@ TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction) : pla
 
 void TimelineRows::add_iterations() {
   std::int64_t begin = 0;
-  for (std::size_t k = 0; k < prediction_.iteration_end.size(); ++k) {
+  for (std::size_t k = 0; k < shown_iterations(prediction_); ++k) {
     const std::int64_t end = nanoseconds(prediction_.iteration_end[k]);
     rows_[{kJobProcess, 0, "iterations"}].push_back(
         {begin, end, TimelineEvent::Kind::Iteration, static_cast<std::int32_t>(k)});

@@ -1,8 +1,25 @@
 #include "sim/timeline/worker_pace.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace simsync {
+
+double relative_error(const std::vector<Seconds>& ends, std::size_t per_step) {
+  constexpr std::size_t kStretches = 10;
+  if (ends.empty()) return 1.0;
+  const std::size_t length = (ends.size() - 1) / (kStretches * per_step) * per_step;
+  if (length == 0) return 1.0;
+  const std::size_t first = ends.size() - 1 - kStretches * length;
+  const double mean = (ends.back() - ends[first]).value() / kStretches;
+  double squares = 0.0;
+  for (std::size_t i = 0; i < kStretches; ++i) {
+    const std::size_t begin = first + i * length;
+    const double apart = (ends[begin + length] - ends[begin]).value() - mean;
+    squares += apart * apart;
+  }
+  return std::sqrt(squares / (kStretches - 1) / kStretches) / mean;
+}
 
 void WorkerPace::note(std::size_t worker, Seconds now) {
   by_worker_[worker].push_back(ends_.size());
@@ -27,6 +44,12 @@ Seconds WorkerPace::step() const {
   double rate = 0.0;
   for (const Seconds step : step_of_each()) rate += 1.0 / step.value();
   return Seconds{static_cast<double>(by_worker_.size()) / rate};
+}
+
+double WorkerPace::step_error() const {
+  std::vector<Seconds> ends;
+  for (std::size_t i = warm_up(); i < ends_.size(); ++i) ends.push_back(ends_[i].second);
+  return relative_error(ends, by_worker_.size());
 }
 
 std::vector<Seconds> WorkerPace::lots() const {

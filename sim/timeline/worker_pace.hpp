@@ -8,21 +8,27 @@
 
 namespace simsync {
 
+/// Standard error of the mean time between `ends` of steps, in order of time, over that mean: from ten stretches of as
+/// many each, because neighboring steps depend on each other. Stretches are whole multiples of `per_step` ends, so that
+/// ends in bunches count right. 1 where there are not enough of them.
+double relative_error(const std::vector<Seconds>& ends, std::size_t per_step);
+
 class WorkerPace {
 public:
-  /// `steps` of a worker on average are enough.
-  WorkerPace(std::size_t workers, int steps)
-      : enough_(workers * static_cast<std::size_t>(steps)), by_worker_(workers) {}
+  explicit WorkerPace(std::size_t workers) : by_worker_(workers) {}
 
   /// A worker has ended a step. In order of time.
   void note(std::size_t worker, Seconds now);
-  [[nodiscard]] bool enough() const { return ends_.size() >= enough_; }
+  /// How many steps have ended.
+  [[nodiscard]] std::size_t ends() const { return ends_.size(); }
 
   /// Mean step of each worker, after the first fifth of all steps: between its first end and its last one, so that ends
   /// that come in bunches count right. One with fewer than two ends there: all of that time.
   [[nodiscard]] std::vector<Seconds> step_of_each() const;
   /// Time in which all workers together end as many steps as there are workers.
   [[nodiscard]] Seconds step() const;
+  /// What is in doubt of it: see relative_error.
+  [[nodiscard]] double step_error() const;
   /// Of the same steps of all workers: how long they take together for as many as there are workers, one such lot after
   /// the other.
   [[nodiscard]] std::vector<Seconds> lots() const;
@@ -32,7 +38,6 @@ public:
 private:
   [[nodiscard]] std::size_t warm_up() const { return ends_.size() / 5; }
 
-  std::size_t enough_;
   std::vector<std::pair<std::size_t, Seconds>> ends_;  ///< worker and time
   std::vector<std::vector<std::size_t>> by_worker_;    ///< index into ends_
 };

@@ -38,6 +38,9 @@ TEST_CASE("a bucket fills at the rate while nothing passes", "[engine][burst]") 
 TEST_CASE("a port in use has nothing to spare", "[engine][burst]") {
   // Node 2's port is filled by node 0 until 90 ms; at 50 ms node 1 gets half of it.
   CHECK_THAT(arrivals(shaped(), {{0, 2, 100e3}, {1, 2, 10e3, 0.050}})[1], WithinRel(0.070, 1e-6));
+  // It is free from 100 ms on: 1 ms later it has 1 kB.
+  CHECK_THAT(arrivals(shaped(), {{0, 2, 100e3}, {1, 2, 10e3, 0.050}, {3, 2, 30e3, 0.101}})[2],
+             WithinRel(0.101 + 0.029, 1e-6));
 }
 
 TEST_CASE("every port on the way has to have tokens", "[engine][burst]") {

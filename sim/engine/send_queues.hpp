@@ -1,0 +1,40 @@
+// What processes have handed to their connections and have not sent. Private to sim/engine.
+#pragma once
+#include <map>
+
+#include "sim/engine/flow_network.hpp"
+#include "sim/engine/ways.hpp"
+
+namespace simsync::detail {
+
+/// A word follows the bytes that its process has handed to the same connection before (CpuClass::send_ahead). Cluster,
+/// network and ways must outlive it.
+class SendQueues {
+public:
+  SendQueues(const Cluster& cluster, const FlowNetwork& network, const Ways& ways)
+      : cluster_(cluster), network_(network), ways_(ways) {}
+
+  /// So many bytes have been handed over, to go along a path,
+  void hand_over(const ConnectionId& connection, int path, double bytes);
+  /// so many of them are on their way,
+  void start(const ConnectionId& connection, double bytes);
+  /// and have arrived.
+  void end(const ConnectionId& connection, double bytes);
+  /// What a word that is handed over now waits for those that have not been sent, at the rate that they have now.
+  [[nodiscard]] Seconds word(const ConnectionId& connection) const;
+
+private:
+  struct Queue {
+    int path = -1;
+    double unsent = 0.0;     ///< bytes that have not arrived
+    double under_way = 0.0;  ///< of them
+  };
+  [[nodiscard]] Seconds time_of(const Queue& queue) const;
+
+  const Cluster& cluster_;
+  const FlowNetwork& network_;
+  const Ways& ways_;
+  std::map<ConnectionId, Queue> queues_;
+};
+
+}  // namespace simsync::detail

@@ -1,0 +1,73 @@
+// Words that follow what their process has handed to the same connection before.
+#include "sim/engine/engine.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+constexpr double kRate = 1e6;    ///< bytes per second
+constexpr double kPushed = 5e5;  ///< bytes
+constexpr double kRead = 1e3;    ///< bytes
+constexpr double kAsked = 0.1;   ///< s
+
+/// Node 0 pushes to the server on node 2 from the start, and asks it for a value at 0.1 s.
+/// @return when the value has arrived.
+double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0) {
+  Cluster cluster = lab_cluster(2, 1, {.nic = kRate}, 1);
+  for (NodeGroup& group : cluster.groups) group.cpu.send_ahead = send_ahead;
+  const End server{End::Kind::Fixed, {2, -1}};
+  Plan plan;
+  plan.set_ranks({{0, 0}});
+  plan.servers = {{1, -1}, {2, -1}};
+  plan.queues.emplace_back();
+  Op compute;
+  compute.kind = OpKind::Compute;
+  compute.scope = Scope::Rank;
+  compute.duration = Seconds{kAsked};
+  plan.ops.push_back(compute);
+  Op push;
+  push.kind = OpKind::Transfer;
+  push.to = server;
+  push.bytes = kPushed;
+  push.streams = 1;
+  push.tensor = 0;
+  Op pull = push;
+  pull.scope = Scope::Rank;
+  pull.from = server;
+  pull.to = {End::Kind::Device, {}};
+  pull.bytes = kRead;
+  pull.queue = 0;
+  pull.connection = 1;
+  pull.after = {{0, 0}};
+  plan.ops.push_back(pull);
+  for (int i = 0; i < own + of_node_1; ++i) {
+    push.scope = Scope::Job;
+    push.from = {End::Kind::Fixed, {i < own ? 0 : 1, -1}};
+    plan.ops.push_back(push);
+  }
+  const Prediction run = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .max_iterations = 1, .record = true});
+  for (const Span& span : run.spans)
+    if (span.op == 1) return span.end.value();
+  return -1.0;
+}
+
+}  // namespace
+
+TEST_CASE("a request waits for all that its connection has to send, up to send_ahead", "[engine][send]") {
+  CHECK_THAT(read_beside_pushes(Seconds{0.0}), WithinRel(kAsked + kRead / kRate, 1e-6));
+  // 0.4 s of the push are left, and 0.9 of two that take turns on the connection.
+  CHECK_THAT(read_beside_pushes(Seconds{5.0}), WithinRel(kAsked + 0.4 + kRead / kRate, 1e-6));
+  CHECK_THAT(read_beside_pushes(Seconds{5.0}, 2), WithinRel(kAsked + 0.9 + kRead / kRate, 1e-6));
+  CHECK_THAT(read_beside_pushes(Seconds{0.2}), WithinRel(kAsked + 0.2 + kRead / kRate, 1e-6));
+  CHECK_THAT(read_beside_pushes(Seconds{5.0}, 0), WithinRel(kAsked + kRead / kRate, 1e-6));
+}
+
+TEST_CASE("what others send costs a request its share of the port and is not before it", "[engine][send]") {
+  // 0.45 MB are left at 0.1 s, at half of the rate.
+  CHECK_THAT(read_beside_pushes(Seconds{5.0}, 1, 1), WithinRel(kAsked + 0.9 + kRead / kRate, 1e-6));
+  CHECK_THAT(read_beside_pushes(Seconds{5.0}, 1, 2), WithinRel(kAsked + 0.9 + kRead / kRate, 1e-6));
+  CHECK_THAT(read_beside_pushes(Seconds{5.0}, 0, 1), WithinRel(kAsked + kRead / kRate, 1e-6));
+}

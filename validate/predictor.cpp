@@ -1,6 +1,7 @@
 #include "validate/predictor.hpp"
 
 #include "base/error.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/problem/problem.hpp"
 
 namespace simsync {
@@ -10,7 +11,9 @@ ClosedNetwork Predictor::network(const PredictRequest& request) {
 }
 
 Seconds EnginePredictor::step_time(const PredictRequest& request) {
-  return predict(request, inputs_).step_time;
+  // Without the interval, which takes a replay for every number of the calibration, twice.
+  const Problem problem = prepare(request, inputs_);
+  return replay(problem.plan, problem.cluster, problem.options).step;
 }
 
 ClosedNetwork EnginePredictor::network(const PredictRequest& request) {

@@ -1,7 +1,6 @@
 #include "sim/engine/send_queues.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace simsync::detail {
 

@@ -6,19 +6,21 @@
 namespace simsync {
 
 double relative_error(const std::vector<Seconds>& ends, std::size_t per_step) {
-  constexpr std::size_t kStretches = 10;
-  if (ends.empty()) return 1.0;
-  const std::size_t length = (ends.size() - 1) / (kStretches * per_step) * per_step;
-  if (length == 0) return 1.0;
-  const std::size_t first = ends.size() - 1 - kStretches * length;
-  const double mean = (ends.back() - ends[first]).value() / kStretches;
+  constexpr std::size_t kMostStretches = 10;
+  const std::size_t lots = ends.empty() ? 0 : (ends.size() - 1) / per_step;
+  const std::size_t stretches = std::min(kMostStretches, lots);
+  if (stretches < 2) return 1.0;
+  const std::size_t length = lots / stretches * per_step;
+  const std::size_t first = ends.size() - 1 - stretches * length;
+  const auto count = static_cast<double>(stretches);
+  const double mean = (ends.back() - ends[first]).value() / count;
   double squares = 0.0;
-  for (std::size_t i = 0; i < kStretches; ++i) {
+  for (std::size_t i = 0; i < stretches; ++i) {
     const std::size_t begin = first + i * length;
     const double apart = (ends[begin + length] - ends[begin]).value() - mean;
     squares += apart * apart;
   }
-  return std::sqrt(squares / (kStretches - 1) / kStretches) / mean;
+  return std::sqrt(squares / (count - 1.0) / count) / mean;
 }
 
 void WorkerPace::note(std::size_t worker, Seconds now) {

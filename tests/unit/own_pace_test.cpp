@@ -140,7 +140,9 @@ TEST_CASE("what ends of steps leave in doubt comes from ten stretches of them", 
   std::vector<Seconds> bunches;
   for (int i = 0; i < 30; ++i) bunches.emplace_back(static_cast<double>(i / 2));
   CHECK(relative_error(bunches, 2) == 0.0);
-  CHECK(relative_error({ends.begin(), ends.begin() + 10}, 1) == 1.0);
+  // 1, 1, 2 and 2 s: mean 1.5, standard deviation sqrt(1 / 3), over 2 and 1.5.
+  CHECK_THAT(relative_error({ends.begin() + 8, ends.begin() + 13}, 1), WithinRel(std::sqrt(1.0 / 3.0) / 3.0, 1e-12));
+  CHECK(relative_error({ends.begin(), ends.begin() + 2}, 1) == 1.0);
 }
 
 TEST_CASE("as many steps are simulated as their mean needs, or as was asked for", "[async]") {

@@ -1,5 +1,7 @@
 #include "sim/engine/enough_steps.hpp"
 
+#include <algorithm>
+
 namespace simsync::detail {
 
 EnoughSteps::EnoughSteps(int asked, std::size_t ends_per_step)
@@ -9,7 +11,7 @@ EnoughSteps::EnoughSteps(int asked, std::size_t ends_per_step)
 
 bool EnoughSteps::reached(std::size_t ends, double error) {
   if (ends >= most_ || error <= kError) return ends >= next_;
-  next_ = ends + ends / 4;
+  next_ = std::min(ends + ends / 4, most_);
   return false;
 }
 

@@ -13,7 +13,8 @@ constexpr int kPerGpu = 2;
 constexpr int kHostOrder = 1000;
 constexpr int kLinkOrder = 2000;
 
-/// Of ranks at their own pace many steps are simulated, all alike to a reader.
+/// Of ranks at their own pace hundreds of steps are simulated; runs in lock step have fewer, but where more are asked
+/// for.
 constexpr std::size_t kMostIterations = 60;
 
 std::size_t shown_iterations(const Prediction& prediction) {

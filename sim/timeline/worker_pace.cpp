@@ -5,12 +5,11 @@
 
 namespace simsync {
 
-double relative_error(const std::vector<Seconds>& ends, std::size_t per_step) {
-  constexpr std::size_t kMostStretches = 10;
-  const std::size_t lots = ends.empty() ? 0 : (ends.size() - 1) / per_step;
-  const std::size_t stretches = std::min(kMostStretches, lots);
-  if (stretches < 2) return 1.0;
-  const std::size_t length = lots / stretches * per_step;
+namespace {
+
+/// From so many stretches of whole lots of `per_step` ends.
+double error_of_stretches(const std::vector<Seconds>& ends, std::size_t per_step, std::size_t stretches) {
+  const std::size_t length = (ends.size() - 1) / per_step / stretches * per_step;
   const std::size_t first = ends.size() - 1 - stretches * length;
   const auto count = static_cast<double>(stretches);
   const double mean = (ends.back() - ends[first]).value() / count;
@@ -21,6 +20,17 @@ double relative_error(const std::vector<Seconds>& ends, std::size_t per_step) {
     squares += apart * apart;
   }
   return std::sqrt(squares / (count - 1.0) / count) / mean;
+}
+
+}  // namespace
+
+double relative_error(const std::vector<Seconds>& ends, std::size_t per_step) {
+  constexpr std::size_t kShort = 10;
+  constexpr std::size_t kLong = 5;
+  const std::size_t lots = ends.empty() ? 0 : (ends.size() - 1) / per_step;
+  if (lots < 2) return 1.0;
+  return std::max(error_of_stretches(ends, per_step, std::min(kShort, lots)),
+                  error_of_stretches(ends, per_step, std::min(kLong, lots)));
 }
 
 void WorkerPace::note(std::size_t worker, Seconds now) {

@@ -8,9 +8,10 @@
 
 namespace simsync {
 
-/// Standard error of the mean time between `ends` of steps, in order of time, over that mean: from ten stretches of as
-/// many each (fewer where there are not so many), because neighboring steps depend on each other. Stretches are whole
-/// multiples of `per_step` ends, so that ends in bunches count right. 1 where there are not two of them.
+/// Standard error of the mean time between `ends` of steps, in order of time, over that mean: the larger of
+/// what ten and five stretches of as many each tell (fewer where there are not so many), because neighboring steps
+/// depend on each other; less than it is, where they do so for longer than a stretch. Stretches are whole multiples of
+/// `per_step` ends, so that ends in bunches count right. 1 where there are not two of them.
 double relative_error(const std::vector<Seconds>& ends, std::size_t per_step);
 
 class WorkerPace {

@@ -41,6 +41,17 @@ TEST_CASE("fair queues: what asks for a read waits for a turn of everyone who pu
   CHECK_THAT(predicted_time(reads(3, 2e6), cluster).value(), WithinRel(8.0 * kRead + 7.0 * 0.010, 1e-6));
 }
 
+TEST_CASE("probes of collectives find token buckets empty, single messages full", "[calibrate][burst]") {
+  Cluster cluster = lab_cluster(4, 1, {.nic = kRate});
+  const Probe ring{.kind = ProbeKind::AllReduce, .ranks = 4, .bytes = 4e5, .algorithm = CollectiveAlgorithm::Ring};
+  const Probe message = probe(ProbeKind::Message, 2, 4e5);
+  const double ring_without = predicted_time(ring, cluster).value();
+  CHECK_THAT(predicted_time(message, cluster).value(), WithinRel(0.4, 1e-6));
+  cluster.links["nic"].service.burst = Bytes{50'000};
+  CHECK_THAT(predicted_time(ring, cluster).value(), WithinRel(ring_without, 1e-6));
+  CHECK_THAT(predicted_time(message, cluster).value(), WithinRel(0.35, 1e-6));
+}
+
 TEST_CASE("calibration takes the turns of fair queues as they are stated", "[calibrate][ports]") {
   Cluster cluster = lab_cluster(4, 1, {.nic = 1e8, .nic_latency = 20e-6}, 1);
   const std::vector<Probe> probes{reads(1, 1.0), reads(2, 4e7), reads(4, 1.4e7), probe(ProbeKind::Message, 2, 1e6)};

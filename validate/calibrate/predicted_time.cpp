@@ -5,11 +5,21 @@
 #include "validate/calibrate/calibrate.hpp"
 
 namespace simsync {
+namespace {
+
+bool has_buckets(const Cluster& cluster) {
+  return std::ranges::any_of(cluster.links, [](const auto& link) { return link.second.service.burst.count > 0; });
+}
+
+}  // namespace
 
 Seconds predicted_time(const Probe& probe, const Cluster& cluster) {
   const Plan plan = plan_of(probe, cluster);
   const bool some = times_some_ops(probe.kind);
-  const Prediction prediction = replay(plan, cluster, {.max_iterations = 1, .record = some});
+  // Collectives follow each other directly: only the first finds full buckets. Before others the word that all have
+  // ended has travelled, which is a pause.
+  const int iterations = probe.collective() && has_buckets(cluster) ? 2 : 1;
+  const Prediction prediction = replay(plan, cluster, {.max_iterations = iterations, .record = some});
   if (!some) return prediction.step;
   std::map<std::int32_t, Seconds> by_rank;
   for (const Span& span : prediction.spans)

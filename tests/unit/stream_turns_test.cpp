@@ -1,6 +1,12 @@
 // Messages that share one stream of a connection: HTTP/2's windows between one after the other and all at once.
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "sim/plan/compile.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
+#include "tests/support/lab_run.hpp"
 #include "tests/support/transfers.hpp"
 
 using namespace simsync;
@@ -53,4 +59,23 @@ TEST_CASE("a window lets the others begin before the rest of a message", "[engin
 
 TEST_CASE("a message alone takes its bytes over the rate, whatever its turns", "[engine][stream]") {
   for (const double turn : {1e4, 3e5, kWhole}) CHECK_THAT(arrivals({2e6}, turn, turn)[0], WithinRel(2.0, 1e-6));
+}
+
+TEST_CASE("windows of a strategy: 0 shares evenly, none serves whole messages", "[engine][stream]") {
+  constexpr double kFrame = 16384.0;  // HTTP/2
+  const LabModel lab{{.bytes = 1e6, .forward = 1e-3, .backward = 1e-3}};
+  const auto turns = [&](std::optional<Bytes> win_bytes, std::optional<Bytes> win_next) {
+    Strategy strategy = on_server(lab.model, 1, {1, -1});
+    strategy.graph.win_bytes = win_bytes;
+    strategy.graph.win_next = win_next;
+    std::set<std::pair<double, double>> out;
+    for (const Op& op : compile(lab.model, lab.profile, lab_cluster(1, 1, {}, 1), strategy).ops)
+      if (op.streams > 0) out.insert({op.first_turn, op.later_turn});
+    return out;
+  };
+  using Turns = std::set<std::pair<double, double>>;
+  CHECK(turns(std::nullopt, std::nullopt) == Turns{{kWhole, kWhole}});
+  CHECK(turns(Bytes{0}, std::nullopt) == Turns{{kFrame, kFrame}});
+  CHECK(turns(Bytes{65'536}, std::nullopt) == Turns{{65'536.0, kWhole}});
+  CHECK(turns(Bytes{65'536}, Bytes{1}) == Turns{{65'536.0, kFrame}});
 }

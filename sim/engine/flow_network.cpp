@@ -290,6 +290,13 @@ void FlowNetwork::visit_flows(int link, const std::function<void(int, double)>& 
     visit(flow->path, flow->comm->get_remaining());
 }
 
+double FlowNetwork::starting(int path) const {
+  double bytes = 0.0;
+  for (const State::PendingFlow& flow : state_->pending)
+    if (flow.path == path) bytes += flow.bytes;
+  return bytes;
+}
+
 std::size_t FlowNetwork::flows_across(int link) const {
   return state_->across.at(static_cast<std::size_t>(link)).size();
 }

@@ -121,6 +121,8 @@ void Replay::collective_on_device(int rank, int change) {
 void Replay::start_transfer(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
   const Event next = way.path < 0 ? Event::WorkEnds : Event::SetupEnds;
+  if (way.connection.from_node >= 0)
+    sends_.hand_over(way.connection, way.path, op_of(instance).bytes + way.extra_bytes);
   network_.after(op_of(instance).duration + telling_.ask(instance) + way.delay,
                  token({.event = next, .instance = instance}));
 }
@@ -130,7 +132,6 @@ void Replay::enter_connection(const Instance& instance) {
   const Op& op = op_of(instance);
   const double bytes = op.bytes + way.extra_bytes;
   if (way.connection.from_node >= 0) {
-    sends_.hand_over(way.connection, way.path, bytes);
     Connection& connection = connections_[way.connection];
     if (connection.in_service >= op.streams)
       return wait_behind(connection, {instance, network_.now(), bytes, op.first_turn});

@@ -29,7 +29,7 @@ Seconds SendQueues::word(const ConnectionId& connection) const {
 
 /// Of its bytes that have not been sent, with the share of its path that even sharing gives to its flows.
 Seconds SendQueues::time_of(const Queue& queue) const {
-  double left = 0.0;
+  double left = network_.starting(queue.path);
   int flows = 0;
   const std::vector<int>& links = ways_.paths()[static_cast<std::size_t>(queue.path)].links;
   network_.visit_flows(links.front(), [&](int path, double bytes_left) {

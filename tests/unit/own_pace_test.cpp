@@ -95,15 +95,27 @@ TEST_CASE("bounded staleness: none is synchronous, a large one is asynchronous",
   // A bound delays by how much the fast ones are ahead: in the end the slow one sets the pace.
   CHECK_THAT(step(true, 2), WithinRel(16e-3, 0.01));
   CHECK_THAT(step(true, 1000), WithinRel(step(false, 0), 0.01));
-  // A worker alone on a wire, 4 ms of compute, 1 ms each to push and to read: asynchronous workers read after their
-  // push; with a bound they ask before it has arrived, which hides it only where requests overtake what was sent
-  // before.
-  const Cluster wire = lab_cluster(1, 1, {.nic = 1e9}, 1);
-  const auto on_wire = [&](bool sync, int staleness) {
-    return run(one_layer(), wire, read_at_start(one_layer().model, 1, {1, -1}, sync, staleness)).step.value();
+}
+
+TEST_CASE("on a wire a large bound is asynchronous where a request follows its pushes", "[async]") {
+  // 4 ms of compute, 1 ms each to push and to read. Asynchronous workers read after their push; with a bound they ask
+  // before it has arrived, which hides it where requests overtake what was sent before.
+  const auto step = [&](int workers, Seconds send_ahead, int staleness) {
+    Cluster wire = lab_cluster(workers, 1, {.nic = 1e9}, 1);
+    wire.groups.front().cpu.send_ahead = send_ahead;
+    const Place server{workers, -1};
+    const Model& model = one_layer().model;
+    return run(one_layer(), wire, read_at_start(model, workers, server, staleness >= 0, std::max(staleness, 0)))
+        .step.value();
   };
-  CHECK_THAT(on_wire(false, 0), WithinRel(6e-3, 1e-4));
-  CHECK_THAT(on_wire(true, 1000), WithinRel(5e-3, 1e-4));
+  constexpr int kNone = -1;
+  for (const int workers : {1, 2}) {
+    CHECK_THAT(step(workers, Seconds{0.0}, kNone), WithinRel(6e-3, 1e-4));
+    CHECK_THAT(step(workers, Seconds{0.0}, 1000), WithinRel(5e-3, 1e-4));
+    CHECK_THAT(step(workers, Seconds{1.0}, 1000), WithinRel(6e-3, 1e-4));
+  }
+  // A full server; workers meet on its links in another order.
+  CHECK_THAT(step(16, Seconds{1.0}, 1000), WithinRel(step(16, Seconds{1.0}, kNone), 0.05));
 }
 
 TEST_CASE("a bound by worker clocks: none ahead is lock step, far ahead is asynchronous", "[async]") {

@@ -61,7 +61,7 @@ void list_settings(const std::string& cluster) {
                "left behind\n"
                "                      (default: 60 to 300, until the standard error of their mean is 1 %)\n"
                "step_variation=SHARE  coefficient of variation of the compute of such a worker's steps\n"
-               "seed=N                for strategies that draw at random\n"
+               "seed=N                for what is drawn: by strategies, and in steps of workers at their own pace\n"
                "strategy.OPTION=VALUE options of the strategy ('simsync list strategies')\n";
   std::cout << "group.*.KEY=VALUE     a key of every group below at once, such as group.*.cpu.threads=4\n";
   std::cout << "and, for cluster '" << c.name << "':\n";

@@ -220,8 +220,6 @@ void run_as_started(const MeasureOptions& options) {
 
 void run_measure(MeasureOptions options) {
   options.run.optimizer = optimizer_of(options.optimizer);
-  if (options.cluster.empty() == (options.hosts == 0))
-    throw InputError("measure: expected one of --testbed and --cluster");
   if (options.backend != kGloo && options.backend != kNccl)
     throw InputError("--backend " + options.backend + ": expected gloo or nccl");
   if (options.backend == kNccl && options.cluster.empty())
@@ -299,7 +297,11 @@ void setup_measure(CLI::App& app, Outcome&) {
                    "Write every step of the first worker, operation by operation, to this file, for import trace")
       ->check(file_name());
   command->add_flag("--resume", options->resume, "Keep the rows that the file has and add the others");
-  command->callback([options] { run_measure(*options); });
+  testbed->excludes(command->get_option("--cluster"));
+  command->callback([options] {
+    if (options->cluster.empty() && options->hosts == 0) throw CLI::RequiredError("--testbed or --cluster");
+    run_measure(*options);
+  });
 }
 
 }  // namespace simsync

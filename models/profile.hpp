@@ -1,6 +1,7 @@
 // Seconds per layer for one device, batch size and precision.
 #pragma once
 #include <compare>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,7 +52,8 @@ struct Profile {
   std::vector<std::vector<LayerTime>> steps;
   /// Coefficient of variation of the compute of a step, besides what `steps` differ by; for workers at their own pace.
   double variation = 0.0;
-  Seconds update;  ///< applying the optimizer to all variables on the device
+  std::uint64_t seed = 1;  ///< of what such workers draw
+  Seconds update;          ///< applying the optimizer to all variables on the device
 
   [[nodiscard]] Seconds forward() const;
   [[nodiscard]] Seconds backward() const;

@@ -35,6 +35,7 @@ public:
       note("precision", fmt::format("'{}' is not one of {}", cluster_.precision, fmt::join(precisions, ", ")),
            did_you_mean(cluster_.precision, precisions));
     check_names();
+    for (const auto& [name, link] : cluster_.links) check_bucket(name, link.service);
     return std::move(findings_);
   }
 
@@ -84,6 +85,13 @@ private:
       note(key + ".fabric", "missing key 'socket_link': 'switches_per_socket' makes several sockets");
     if (group.nic_link.empty() && (cluster_.groups.size() > 1 || group.count > 1))
       note(key, "missing key 'nic_link': only a cluster of one machine has no network");
+  }
+
+  void check_bucket(const std::string& link, const PortService& service) {
+    if (service.burst.count == 0 || service.burst_at_once.count <= service.burst.count) return;
+    note(fmt::format("links.{}.burst_at_once", link),
+         fmt::format("{} B at once of a burst of {} B: expected a part of 'burst'", service.burst_at_once.count,
+                     service.burst.count));
   }
 
   void check_names() {

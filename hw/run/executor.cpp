@@ -168,7 +168,7 @@ void Executor::release(const Instance& ended, int k, double at) {
   const std::int32_t position = duties_.index_of(ended);
   if (position < 0) return;
   auto released = duties_.releases[static_cast<std::size_t>(position)];
-  draw_order(op_of(ended), ended.cell, k, released);
+  draw_order(roles_.plan(), op_of(ended), ended.cell, k, released);
   for (const auto& next : released) {
     if (k + next.lag >= options_.iterations) continue;
     Iteration& target = iteration(k + next.lag);

@@ -91,7 +91,7 @@ void Replay::complete(const Instance& instance) {
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
     for (int cell = begin; cell < end; ++cell) released.push_back({next.op, cell, k});
   }
-  draw_order(op, instance.cell, ended, released);
+  draw_order(plan_, op, instance.cell, ended, released);
   for (const Instance& waiting : released) {
     const Seconds word = telling_.word(instance, waiting.op, waiting.cell);
     if (word.value() > 0.0)

@@ -6,7 +6,7 @@ namespace simsync::detail {
 
 void SendQueues::hand_over(const ConnectionId& connection, int path, double bytes) {
   Queue& queue = queues_[connection];
-  queue.path = path;
+  if (std::find(queue.paths.begin(), queue.paths.end(), path) == queue.paths.end()) queue.paths.push_back(path);
   queue.unsent += bytes;
 }
 
@@ -27,21 +27,26 @@ Seconds SendQueues::word(const ConnectionId& connection) const {
   return std::min(most, time_of(known->second));
 }
 
-/// Of its bytes that have not been sent, with the share of its path that even sharing gives to its flows.
+/// Of its bytes that have not been sent, with the share of its way that even sharing gives to its flows.
 Seconds SendQueues::time_of(const Queue& queue) const {
-  double left = network_.starting(queue.path);
-  int flows = 0;
-  const std::vector<int>& links = ways_.paths()[static_cast<std::size_t>(queue.path)].links;
-  network_.visit_flows(links.front(), [&](int path, double bytes_left) {
-    if (path != queue.path) return;
-    left += std::max(0.0, bytes_left);
-    ++flows;
-  });
-  double share = ways_.paths()[static_cast<std::size_t>(queue.path)].cap.value();
-  for (const int id : links) {
-    const double others = static_cast<double>(network_.flows_across(id)) - flows;
-    share = std::min(
-        share, ways_.links()[static_cast<std::size_t>(id)].bandwidth.value() / (others / std::max(1, flows) + 1.0));
+  double left = 0.0;
+  for (const int path : queue.paths) {
+    left += network_.starting(path);
+    network_.visit_flows(way(path).links.front(), [&](int other, double bytes_left) {
+      if (other == path) left += std::max(0.0, bytes_left);
+    });
+  }
+  const FlowPath& one = way(queue.paths.front());
+  double share = one.cap.value();
+  for (const int id : one.links) {
+    int own = 0;
+    int others = 0;
+    network_.visit_flows(id, [&](int path, double) {
+      const bool known = std::find(queue.paths.begin(), queue.paths.end(), path) != queue.paths.end();
+      ++(known ? own : others);
+    });
+    const double rate = ways_.links()[static_cast<std::size_t>(id)].bandwidth.value();
+    share = std::min(share, rate / (static_cast<double>(others) / std::max(1, own) + 1.0));
   }
   return Seconds{(queue.unsent - std::max(0.0, queue.under_way - left)) / share};
 }

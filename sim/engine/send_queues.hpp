@@ -1,6 +1,7 @@
 // What processes have handed to their connections and have not sent. Private to sim/engine.
 #pragma once
 #include <map>
+#include <vector>
 
 #include "sim/engine/flow_network.hpp"
 #include "sim/engine/ways.hpp"
@@ -25,11 +26,12 @@ public:
 
 private:
   struct Queue {
-    int path = -1;
+    std::vector<int> paths;  ///< those that its transfers take, from and to several devices of a host
     double unsent = 0.0;     ///< bytes that have not arrived
     double under_way = 0.0;  ///< of them
   };
   [[nodiscard]] Seconds time_of(const Queue& queue) const;
+  [[nodiscard]] const FlowPath& way(int path) const { return ways_.paths()[static_cast<std::size_t>(path)]; }
 
   const Cluster& cluster_;
   const FlowNetwork& network_;

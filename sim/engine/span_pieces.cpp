@@ -8,6 +8,8 @@
 namespace simsync::detail {
 namespace {
 
+constexpr const char* kDispatch = "server dispatch";
+
 /// One hop's flows together.
 struct HopTime {
   double begin = std::numeric_limits<double>::infinity();
@@ -82,7 +84,7 @@ void SpanCutter::cut_host(const Op& op, const Span& span) {
   const Place place =
       server ? op.from.place : Place{prediction_.nodes[static_cast<std::size_t>(node_cell(op, span.cell))], -1};
   const char* resource = "host CPU";
-  if (server) resource = dispatch ? "server dispatch" : place.gpu < 0 ? "server CPU" : "server GPU";
+  if (server) resource = dispatch ? kDispatch : place.gpu < 0 ? "server CPU" : "server GPU";
   add(span.start.value(), span.end.value(), timer ? "wait of the framework" : resource, name_of(place));
 }
 
@@ -104,7 +106,16 @@ double SpanCutter::cut_packing(const Op& op, const Span& span) {
 
 void SpanCutter::cut_transfer(const Op& op, const Span& span) {
   double at = cut_packing(op, span);
-  for (const FlowSpan* flow : limits_.flows_of(span)) {
+  const auto flows = limits_.flows_of(span);
+  if (op.asked_for() && !flows.empty()) {
+    const Place server = op.from.place;
+    const double begin = flows.front()->ready.value();
+    const double asked = std::max(at, begin - cluster_.group_of(server.node).cpu.dispatch_latency.value());
+    add(at, asked, kLatency, {});
+    add(asked, begin, kDispatch, name_of(server));
+    at = begin;
+  }
+  for (const FlowSpan* flow : flows) {
     add(at, flow->ready.value(), kLatency, {});
     add(flow->ready.value(), flow->start.value(), kTurn, {}, flow->start - flow->ready);
     add_flow(*flow, flow->start.value(), flow->end.value());

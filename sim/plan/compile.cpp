@@ -318,6 +318,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
   writer.plan.step_variation = profile.variation;
+  writer.plan.seed = profile.seed;
   writer.plan.backups = strategy.graph.backups;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
   writer.plan.set_ranks(cluster.workers(strategy.graph.workers));

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "strategies/random.hpp"
 
 namespace simsync {
 
@@ -37,11 +36,17 @@ const char* name_of(Phase phase) {
   return "?";
 }
 
+Random draws_of(const Plan& plan, std::uint64_t stream, int cell, int iteration) {
+  constexpr std::uint64_t kMostCells = 1'000'003;
+  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // no two seeds meet within any run's iterations
+  return Random((plan.seed - 1) * kApart + 1 + 2 * stream + static_cast<std::uint64_t>(cell) +
+                kMostCells * static_cast<std::uint64_t>(iteration));
+}
+
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
   if (plan.in_lock_step()) return op.duration;
-  constexpr std::uint64_t kSeed = 1;
-  constexpr std::uint64_t kMostRanks = 1'000'003;
-  Random random(kSeed + static_cast<std::uint64_t>(rank) + kMostRanks * static_cast<std::uint64_t>(iteration));
+  constexpr std::uint64_t kCompute = 0;
+  Random random = draws_of(plan, kCompute, rank, iteration);
   const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
   const bool apart = iteration == 0 && plan.backups == 0;
   const double late = apart ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;

@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/plan/collectives.hpp"
+#include "strategies/random.hpp"
 
 namespace simsync {
 
@@ -163,6 +164,7 @@ struct Plan {
   OpId global_step = -1;
   int backups = 0;
   double step_variation = 0.0;  ///< of the compute of such ranks' steps: its coefficient of variation
+  std::uint64_t seed = 1;       ///< of what such ranks draw
   std::int32_t tensors = 0;     ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
   std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
@@ -183,6 +185,9 @@ struct Plan {
 /// back end; and ranks that nothing brings together do not begin all at once: in the first iteration their compute is
 /// longer by a random part of what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
+
+/// What one of them draws in an iteration; `stream` tells draws of one instance apart.
+Random draws_of(const Plan& plan, std::uint64_t stream, int cell, int iteration);
 
 /// By op: whether an instance of a rank comes after the end of that rank's step (Plan::step_end) in the same iteration.
 std::vector<bool> after_step_end(const Plan& plan);

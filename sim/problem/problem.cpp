@@ -89,6 +89,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                      .step_time = settings.step_time,
                                      .profile = settings.profile});
   profile.variation = settings.step_variation;
+  profile.seed = settings.seed;
   detail::relate_devices(cluster, device, model, precision, batch);
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());

@@ -215,6 +215,17 @@ TEST_CASE("waiting for a server is told as the work of the one before", "[engine
   REQUIRE(critical_path(plan, cluster, prediction, 0).size() == 3);
 }
 
+TEST_CASE("until a server begins with a push, or with what it is asked for, is dispatch", "[engine][explain]") {
+  Cluster cluster = slow_cluster(2);
+  cluster.groups.front().cpu.dispatch_latency = Seconds{0.1};
+  const Problem problem =
+      problem_of(chain({{1000, 2500}}), std::move(cluster), "tictac", 2, {Seconds{0.010}, Seconds{0.020}});
+  const Prediction prediction = recorded(problem);
+  const Explanation e = explain(problem, prediction);
+  require_complete(e, prediction);
+  REQUIRE_THAT(time_of(e, "server dispatch"), WithinRel(0.2, 1e-6));
+}
+
 TEST_CASE("the parts add up to the step whatever the strategy", "[engine][explain]") {
   const auto builder = GENERATE(as<std::string>{}, "all-reduce", "ddp", "horovod", "mg-wfbp", "ps", "ps-load-balancing",
                                 "byteps", "p3", "bytescheduler", "tictac", "poseidon");

@@ -225,9 +225,10 @@ TEST_CASE("a worker at its own pace draws from the profiled steps", "[async]") {
 
 TEST_CASE("steps that vary keep their mean, and differ from worker to worker", "[async]") {
   const Cluster cluster = lab_cluster(2, 1, {.nic = kNothing}, 1);
-  const auto varied = [&](double variation) {
+  const auto varied = [&](double variation, std::uint64_t seed = 1) {
     LabModel lab = one_layer();
     lab.profile.variation = variation;
+    lab.profile.seed = seed;
     return run(lab, cluster, read_at_start(lab.model, 2, {2, -1}, false), {.steps_per_worker = 1000});
   };
   const Prediction steady = varied(0.0);
@@ -238,4 +239,7 @@ TEST_CASE("steps that vary keep their mean, and differ from worker to worker", "
   CHECK_THAT(moving.step.value(), WithinRel(4e-3, 0.03));
   CHECK_FALSE(moving.rank_steps[0] == moving.rank_steps[1]);
   CHECK(varied(0.3).step == moving.step);
+  const Prediction other = varied(0.3, 2);
+  CHECK(other.step != moving.step);
+  CHECK_THAT(other.step.value(), WithinRel(4e-3, 0.03));
 }

@@ -173,6 +173,24 @@ TEST_CASE("processes that run a plan wake up by themselves", "[predict]") {
   CHECK(real.plan.ops.size() == asked("0us").plan.ops.size());
 }
 
+TEST_CASE("a seed reaches what workers draw, also in real runs", "[predict]") {
+  const auto asked = [](const std::string& seed) {
+    return prepare({.model = "alexnet",
+                    .cluster = "two-nodes",
+                    .strategy = "ps",
+                    .workers = 2,
+                    .batch = {},
+                    .settings = {{"strategy.sync", "false"}, {"seed", seed}}});
+  };
+  const Problem problem = asked("7");
+  CHECK(problem.plan.seed == 7);
+  const Problem real = for_real_run(problem);
+  CHECK(real.plan.seed == 7);
+  const auto& ops = real.plan.ops;
+  const auto computes = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::Compute; });
+  CHECK(compute_time(real.plan, *computes, 1, 0) != compute_time(asked("8").plan, *computes, 1, 0));
+}
+
 TEST_CASE("a step with backup workers counts the gradients that it takes", "[predict]") {
   const auto asked = [](const std::string& backups) {
     return PredictRequest{.model = "alexnet",

@@ -14,9 +14,10 @@ constexpr double kRead = 1e3;    ///< bytes
 constexpr double kAsked = 0.1;   ///< s
 
 /// Node 0 pushes to the server on node 2 from the start, and asks it for a value at 0.1 s.
+/// With `gpus`, the pushes come from these in turn, else from the host's memory.
 /// @return when the value has arrived.
-double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0) {
-  Cluster cluster = lab_cluster(2, 1, {.nic = kRate}, 1);
+double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0, int gpus = 0) {
+  Cluster cluster = lab_cluster(2, std::max(1, gpus), {.nic = kRate}, 1);
   for (NodeGroup& group : cluster.groups) group.cpu.send_ahead = send_ahead;
   const End server{End::Kind::Fixed, {2, -1}};
   Plan plan;
@@ -45,7 +46,7 @@ double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0) {
   plan.ops.push_back(pull);
   for (int i = 0; i < own + of_node_1; ++i) {
     push.scope = Scope::Job;
-    push.from = {End::Kind::Fixed, {i < own ? 0 : 1, -1}};
+    push.from = {End::Kind::Fixed, {i < own ? 0 : 1, gpus > 0 ? i % gpus : -1}};
     plan.ops.push_back(push);
   }
   const Prediction run = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .max_iterations = 1, .record = true});
@@ -61,6 +62,7 @@ TEST_CASE("a request waits for all that its connection has to send, up to send_a
   // 0.4 s of the push are left, and 0.9 of two that take turns on the connection.
   CHECK_THAT(read_beside_pushes(Seconds{5.0}), WithinRel(kAsked + 0.4 + kRead / kRate, 1e-6));
   CHECK_THAT(read_beside_pushes(Seconds{5.0}, 2), WithinRel(kAsked + 0.9 + kRead / kRate, 1e-6));
+  CHECK_THAT(read_beside_pushes(Seconds{5.0}, 2, 0, 2), WithinRel(kAsked + 0.9 + kRead / kRate, 1e-6));
   CHECK_THAT(read_beside_pushes(Seconds{0.2}), WithinRel(kAsked + 0.2 + kRead / kRate, 1e-6));
   CHECK_THAT(read_beside_pushes(Seconds{5.0}, 0), WithinRel(kAsked + kRead / kRate, 1e-6));
 }

@@ -1,76 +1,21 @@
-// Metrics by hand, the fit against a predictor whose parameters are known, and which rows are scored.
+// Metrics by hand, which rows are scored, and what reaches the predictor.
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "base/parse_units.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/unit/validate_support.hpp"
+#include "tests/unit/fake_study.hpp"
 #include "validate/comparison.hpp"
 #include "validate/evaluate.hpp"
-#include "validate/fit.hpp"
 
 using namespace simsync;
-using simsync::test::StudyFolder;
+using namespace simsync::test;
 
 namespace {
 
 Sample sample(const std::string& group, double measured, double predicted) {
   return {group, Seconds{measured}, Seconds{predicted}};
 }
-
-/// step_time + bytes / rate + operations * launch: two parameters that can be told apart by two models.
-class FakePredictor : public Predictor {
-public:
-  Seconds step_time(const PredictRequest& request) override {
-    ++calls;
-    const double rate = parse_bandwidth(setting(request, "link.ethernet.per_flow_cap", "1GB/s"))->value();
-    const double launch = parse_seconds(setting(request, "collective.launch", "0s"))->value();
-    const double compute = parse_seconds(setting(request, "step_time", "0s"))->value();
-    if (request.strategy == "impossible") throw PlanError("no such wire");
-    if (request.workers == 1) return Seconds{compute};
-    const bool small = request.model == "small";
-    const double volume = 2.0 * (request.workers - 1) / request.workers * (small ? 1e8 : 1e9);
-    return Seconds{compute + volume / rate + (small ? 100.0 : 200.0) * launch};
-  }
-  static std::string setting(const PredictRequest& request, const std::string& key, std::string value) {
-    for (const auto& [name, text] : request.settings) {
-      if (name == key) value = text;
-    }
-    return value;
-  }
-  int calls = 0;
-};
-
-// Made with rate 2 GB/s and launch 1 ms: step = compute + 2(n-1)/n bytes / 2e9 + operations * 1e-3.
-//   big   n=2: 1.0 + 0.5  + 0.2 = 1.7     n=4: 1.0 + 0.75  + 0.2 = 1.95   n=8: 1.0 + 0.875  + 0.2 = 2.075
-//   small n=2: 0.1 + 0.05 + 0.1 = 0.25    n=4: 0.1 + 0.075 + 0.1 = 0.275  n=8: 0.1 + 0.0875 + 0.1 = 0.2875
-constexpr const char* kTable =
-    "id,model,gpus,seconds\n"
-    "b1,big,1,1.0\nb2,big,2,1.7\nb4,big,4,1.95\nb8,big,8,2.075\n"
-    "s1,small,1,0.1\ns2,small,2,0.25\ns4,small,4,0.275\ns8,small,8,0.2875\n";
-
-const std::string kHead =
-    "schema: simsync/study/v1\n"
-    "name: fake\n"
-    "reference: table.csv\n"
-    "case:\n"
-    "  model: {column: model}\n"
-    "  cluster: two-nodes\n"
-    "  strategy: ddp\n"
-    "  workers: {column: gpus}\n"
-    "  batch: 8\n"
-    "measured: {column: seconds, unit: s}\n"
-    "tolerance: {mape_pct: 1, pairwise_accuracy: 1}\n";
-
-const std::string kCalibrate =
-    "calibrate:\n"
-    "  step_time: {where: {gpus: 1}, key: [model]}\n"
-    "  fit:\n"
-    "    - parameters:\n"
-    "        - {key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}\n"
-    "        - {key: collective.launch, low: 0s, high: 10ms}\n"
-    "      rows: {where: {id: [b4, s4]}}\n";
 
 }  // namespace
 
@@ -121,37 +66,6 @@ TEST_CASE("pairs are ranked within groups and beyond the stated error", "[valida
     r = ranking({sample("a", 1.0, 1.0), sample("a", 1.0, 2.0), sample("a", 2.0, 3.0)}, 1.0);
     CHECK_THAT(r.kendall_tau, WithinRel(2.0 / std::sqrt(6.0), 1e-12));
     CHECK(r.pairs == 2);
-  }
-}
-
-TEST_CASE("a fit finds the least of a bounded function, robustly", "[validate]") {
-  // Four points on y = 0.3 x + 0.6 and one far outlier; Huber's loss keeps the line near the four.
-  const std::vector<double> x{0.0, 1.0, 2.0, 3.0, 4.0};
-  std::vector<double> y;
-  for (const double v : x) y.push_back(0.3 * v + 0.6);
-  const auto residuals = [&](const std::vector<double>& p) {
-    std::vector<double> out;
-    for (std::size_t i = 0; i < x.size(); ++i) out.push_back(p[0] * x[i] + p[1] - y[i]);
-    return out;
-  };
-  SECTION("exact data are reproduced") {
-    const FitResult r = fit_shares(2, residuals);
-    CHECK_THAT(r.shares[0], WithinAbs(0.3, 1e-4));
-    CHECK_THAT(r.shares[1], WithinAbs(0.6, 1e-4));
-    CHECK(r.rms < 1e-4);
-  }
-  SECTION("an outlier moves it little") {
-    // Unweighted least squares would put the slope at 0.3 + 0.2 * 5 = 1.3, beyond the bound.
-    y[4] += 5.0;
-    CHECK(fit_shares(2, residuals, {.robust_scale = 0.01}).shares[0] < 0.45);
-  }
-  SECTION("a solution outside ends at the bound") {
-    for (double& v : y) v += 1.0;
-    CHECK(fit_shares(2, residuals).shares[1] == 1.0);
-  }
-  SECTION("a parameter that nothing depends on has no small spread") {
-    const FitResult r = fit_shares(1, [](const std::vector<double>&) { return std::vector<double>{0.1}; });
-    CHECK(r.spread[0] > 1.0);
   }
 }
 
@@ -270,97 +184,6 @@ TEST_CASE("cases for which other parameters are fitted are other work", "[valida
   CHECK(pairs("system: ddp") == 1);
 }
 
-TEST_CASE("a parameter is identified up to a quarter of its range", "[validate]") {
-  // b4 takes 1.95 s, of which 0.2 s are 200 launches of 1 ms, at 2 GB/s. On a logarithmic range of ratio r around 1 ms
-  // an error of 1 % moves the share by 0.01 * 1.95 / (0.2 ln r): 0.240 for r = 1.5, 0.262 for r = 1.45.
-  const StudyFolder folder(kTable);
-  const auto evaluated = [&](const std::string& range) {
-    FakePredictor predictor;
-    return evaluate(folder.parse(kHead +
-                                 "settings: [{set: {link.ethernet.per_flow_cap: 2GB/s}}]\n"
-                                 "calibrate:\n"
-                                 "  step_time: {where: {gpus: 1}, key: [model]}\n"
-                                 "  fit:\n"
-                                 "    - parameters: [{key: collective.launch, " +
-                                 range +
-                                 "}]\n"
-                                 "      rows: {where: {id: b4}}\n"),
-                    predictor);
-  };
-  const StudyResult wide = evaluated("low: 0.8165ms, high: 1.2247ms");
-  CHECK_THAT(wide.parameters[0].spread, WithinRel(0.2405, 0.005));
-  CHECK_FALSE(wide.parameters[0].at_bound);
-  CHECK(wide.notes.empty());
-  CHECK_THAT(test::error_of([&] { (void)evaluated("low: 0.8305ms, high: 1.2042ms"); }),
-             ContainsSubstring("a measurement error of 1 % moves it over 26 % of its range"));
-}
-
-TEST_CASE("fits to distrust are noted and do not fail a study", "[validate]") {
-  const StudyFolder folder(kTable);
-  const auto evaluated = [&](const std::string& parameter, const std::string& rows) {
-    FakePredictor predictor;
-    std::string text = kHead +
-                       "calibrate:\n  step_time: {where: {gpus: 1}, key: [model]}\n  fit:\n    - parameters: [" +
-                       parameter + "]\n      rows: {where: {id: " + rows + "}}\n";
-    text.replace(text.find("mape_pct: 1,"), 12, "mape_pct: 50,");
-    return evaluate(folder.parse(text), predictor);
-  };
-  SECTION("at a bound") {
-    // 0.95 s of b4 is communication; without launches that asks for 1.58 GB/s.
-    const StudyResult r = evaluated("{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 1.5GB/s}", "b4");
-    CHECK(r.parameters[0].at_bound);
-    REQUIRE(r.notes.size() == 1);
-    CHECK(r.notes[0] ==
-          "'link.ethernet.per_flow_cap' (calibrate.fit[0]) stands at the upper end of its range, 1.5e+09B/s: its rows "
-          "may "
-          "ask for a value beyond");
-    CHECK(r.passed());
-    CHECK_THAT(describe(r), ContainsSubstring("  note: 'link.ethernet.per_flow_cap'"));
-  }
-  SECTION("far from its own rows") {
-    // b4 asks for 1.58 GB/s, s4 (0.175 s for 0.15 GB) for 0.86 GB/s: with 1 GB/s they are 28 and 9 % off.
-    const StudyResult r = evaluated("{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}", "[b4, s4]");
-    REQUIRE(r.notes.size() == 1);
-    CHECK_THAT(r.notes[0],
-               ContainsSubstring("link.ethernet.per_flow_cap (calibrate.fit[0]): the rows that it is fitted to are"));
-  }
-}
-
-TEST_CASE("a parameter that its rows do not depend on is refused by name", "[validate]") {
-  const StudyFolder folder(kTable);
-  // On one GPU nothing is sent.
-  const Study study = folder.parse(kHead +
-                                   "calibrate:\n"
-                                   "  step_time: {where: {gpus: 1}, key: [model]}\n"
-                                   "  fit:\n"
-                                   "    - parameters:\n"
-                                   "        - {key: collective.launch, low: 0s, high: 10ms}\n"
-                                   "      rows: {where: {id: b1}}\n");
-  FakePredictor predictor;
-  CHECK(
-      test::error_of([&] { (void)evaluate(study, predictor); }) ==
-      "study.yaml:16:11: error: its rows cannot identify 'collective.launch': a measurement error of 1 % moves it over "
-      "its whole range\n"
-      "  key:  calibrate.fit[0]\n"
-      "  help: give rows whose step time depends on it, or fix its value under 'settings'");
-}
-
-TEST_CASE("two parameters that one row cannot tell apart are refused", "[validate]") {
-  const StudyFolder folder(kTable);
-  const std::string two =
-      "calibrate:\n"
-      "  step_time: {where: {gpus: 1}, key: [model]}\n"
-      "  fit:\n"
-      "    - parameters:\n"
-      "        - {key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}\n"
-      "        - {key: collective.launch, low: 0s, high: 10ms}\n"
-      "      rows: {where: {id: ";
-  FakePredictor predictor;
-  const Study one_row = folder.parse(kHead + two + "b2}}\n");
-  CHECK_THAT(test::error_of([&] { (void)evaluate(one_row, predictor); }),
-             ContainsSubstring("2 parameters need at least as many rows, got 1"));
-}
-
 TEST_CASE("findings: missed tolerance, closed deviation, failed prediction", "[validate]") {
   const StudyFolder folder(kTable);
   FakePredictor predictor;
@@ -449,19 +272,6 @@ TEST_CASE("the same study twice gives the same bytes", "[validate]") {
                                       "predicted_step_time_s,error_pct"));
 }
 
-TEST_CASE("scales walk from bound to bound and write their unit", "[validate]") {
-  const Scale rate{Dimension::Rate, true};
-  CHECK_THAT(rate.at(0.5, 1e8, 1e10), WithinRel(1e9, 1e-12));  // the geometric mean
-  CHECK_THAT(rate.share_of(1e9, 1e8, 1e10), WithinRel(0.5, 1e-12));
-  CHECK(rate.text(1.25e9) == "1.25e+09B/s");
-  CHECK(parse_bandwidth(rate.text(1.25e9))->value() == 1.25e9);
-  const Scale time{Dimension::Time, false};
-  CHECK(time.at(0.25, 0.0, 4.0) == 1.0);
-  CHECK(time.text(2e-5) == "2e-05s");
-  CHECK(Scale{Dimension::Size, true}.text(65536.4) == "65536B");
-  CHECK(Scale{}.text(0.5) == "0.5");
-}
-
 TEST_CASE("compute follows from a whole step where a study says so", "[validate]") {
   // The rows on two workers hold 0.5 + 0.2 s and 0.05 + 0.1 s besides compute: 1.0 and 0.1 s are left.
   const StudyFolder folder(kTable);
@@ -490,80 +300,4 @@ TEST_CASE("what no compute explains is told", "[validate]") {
   REQUIRE_FALSE(result.findings.empty());
   CHECK_THAT(result.findings.front(),
              ContainsSubstring("case 'b2' is +194.") && ContainsSubstring("alone take longer than its step"));
-}
-
-TEST_CASE("a fit that leaves out in turn never sees what it is set for", "[validate]") {
-  // The last row of `big` is wrong on purpose: the rate that `small` gets follows from it, that of `big` does not.
-  std::string table = kTable;
-  table.replace(table.find("b8,big,8,2.075"), 14, "b8,big,8,2.950");
-  const StudyFolder folder(table);
-  FakePredictor predictor;
-  const std::string study = kHead +
-                            "settings: [{set: {collective.launch: 1ms}}]\n"
-                            "calibrate:\n"
-                            "  step_time: {where: {gpus: 1}, key: [model]}\n"
-                            "  fit:\n"
-                            "    - parameters: [{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}]\n"
-                            "      rows: {where: {gpus: [1, 8]}}\n"
-                            "      leave_out: model\n";
-  const auto result = evaluate(folder.parse(study), predictor);
-  REQUIRE(result.parameters.size() == 2);
-  CHECK(result.parameters[0].left_out == "model=big");
-  CHECK(result.parameters[0].rows == 2);
-  // From small: 0.0875 s for 2 * 7/8 * 1e8 bytes: 2 GB/s.
-  CHECK_THAT(parse_bandwidth(result.parameters[0].value)->value(), WithinRel(2e9, 1e-2));
-  // From big: 2.95 - 1 - 0.2 = 1.75 s for 1.75e9 bytes: 1 GB/s.
-  CHECK_THAT(parse_bandwidth(result.parameters[1].value)->value(), WithinRel(1e9, 1e-2));
-  CHECK_THAT(result.cases[2].predicted.value(), WithinRel(1.95, 5e-3));              // b4
-  CHECK_THAT(result.cases[6].predicted.value(), WithinRel(0.1 + 0.15 + 0.1, 5e-3));  // s4 at 1 GB/s
-  CHECK(result.cases[3].the_case.role == CaseRole::Scored);
-}
-
-TEST_CASE("rows that a fit sets nothing for say what others get", "[validate]") {
-  // `big` on eight workers says 2 GB/s, and only `small` is predicted with it; `big` keeps the 1 GB/s of the study.
-  const StudyFolder folder(kTable);
-  FakePredictor predictor;
-  const auto result =
-      evaluate(folder.parse(kHead + "settings: [{set: {collective.launch: 1ms, link.ethernet.per_flow_cap: 1GB/s}}]\n"
-                                    "calibrate:\n"
-                                    "  step_time: {where: {gpus: 1}, key: [model]}\n"
-                                    "  fit:\n"
-                                    "    - parameters: [{key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s, "
-                                    "where: {model: small}}]\n"
-                                    "      rows: {where: {gpus: 8}}\n"
-                                    "      leave_out: model\n"),
-               predictor);
-  REQUIRE(result.parameters.size() == 1);
-  CHECK(result.parameters[0].left_out == "model=small");
-  CHECK_THAT(parse_bandwidth(result.parameters[0].value)->value(), WithinRel(2e9, 1e-2));
-  CHECK(result.cases[3].the_case.role == CaseRole::Calibration);  // b8
-  CHECK(result.cases[7].the_case.role == CaseRole::Scored);       // s8
-  CHECK_THAT(result.cases[2].predicted.value(), WithinRel(1.0 + 1.5 + 0.2, 1e-6));
-  CHECK_THAT(result.cases[6].predicted.value(), WithinRel(0.275, 5e-3));
-}
-
-TEST_CASE("a fit to saturated rows asks for no replay", "[validate]") {
-  // A server that is busy 10 ms a step of each worker: eight workers that wait for nothing else make a step each in 80
-  // ms.
-  class Queue : public FakePredictor {
-  public:
-    ClosedNetwork network(const PredictRequest& request) override {
-      const double demand = parse_seconds(setting(request, "collective.launch", "0s"))->value();
-      return {Seconds{1.0}, {{"link", Seconds{1e-4}}, {"server", Seconds{demand}}}};
-    }
-  };
-  const StudyFolder folder("id,model,gpus,seconds\nq1,a,1,0.05\nq8,a,8,0.08\n");
-  Queue predictor;
-  const std::string fit =
-      "calibrate:\n"
-      "  fit:\n"
-      "    - parameters: [{key: collective.launch, low: 1ms, high: 50ms}]\n"
-      "      rows: {where: {id: q8}}\n"
-      "      by: saturation\n";
-  const auto result = evaluate(folder.parse(kHead + fit), predictor);
-  CHECK_THAT(parse_seconds(result.parameters.at(0).value)->value(), WithinRel(10e-3, 1e-3));
-  CHECK(predictor.calls == 2);  // the two cases
-  FakePredictor without;
-  CHECK_THROWS_WITH(evaluate(folder.parse(kHead + fit), without),
-                    ContainsSubstring("case 'q8': no closed form is known of 'ddp'"));
 }

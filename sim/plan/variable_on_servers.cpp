@@ -1,0 +1,304 @@
+#include "sim/plan/variable_on_servers.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "sim/plan/compile.hpp"
+
+namespace simsync::detail {
+
+VariableOnServers::VariableOnServers(PlanWriter& writer, VariableId id)
+    : w_(writer), id_(id), variable_(writer.model.variable(id)), how_(writer.strategy.variables[id]) {}
+
+void VariableOnServers::write_push() {
+  cut();
+  if (pieces_.empty()) return;
+  if (stays_on_gpus()) return;
+  const bool aggregated = pieces_.front().how.local_aggregation;
+  OpId whole = -1;
+  if (aggregated && !scheduled()) whole = aggregate(total_bytes(), label(0));
+  for (const Piece& piece : pieces_) {
+    summed_.push_back(push(piece, whole));
+    updates_.push_back(update(piece, summed_.back()));
+  }
+}
+
+void VariableOnServers::write_refresh() {
+  if (stays_on_gpus()) return;
+  for (std::size_t i = 0; i < pieces_.size(); ++i)
+    if (pieces_[i].how.local_replication) refreshed_.push_back({pull(pieces_[i], updates_[i]), 0});
+}
+
+void VariableOnServers::write_pull(OpId start) {
+  if (stays_on_gpus()) {
+    for (const Piece& piece : pieces_) finish(reduce_on_gpus(piece));
+    return;
+  }
+  if (!refreshed_.empty()) return finish(copy_to_device(total_bytes(), {start}, label(0)));
+  std::vector<OpId> arrived;
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    const After fresh = start >= 0 ? After{start, 0} : updates_[i];
+    const OpId pulled = pull(piece, fresh);
+    if (piece.how.local_replication && scheduled()) {
+      finish(copy_to_device(piece.bytes, {pulled}, label(piece.number)));
+    } else if (piece.how.local_replication) {
+      arrived.push_back(pulled);
+    } else {
+      finish(pulled);
+    }
+  }
+  if (!arrived.empty()) finish(copy_to_device(total_bytes(), arrived, label(0)));
+}
+
+bool VariableOnServers::scheduled() const {
+  return w_.push >= 0 || w_.pull >= 0 || w_.strategy.graph.scheduling.partition.count > 0;
+}
+
+double VariableOnServers::total_bytes() const {
+  double sum = 0.0;
+  for (const Piece& piece : pieces_) sum += piece.bytes;
+  return sum;
+}
+
+int VariableOnServers::ranks_per_node() const {
+  int most = 0;
+  for (std::size_t i = 0; i + 1 < w_.plan.node_begin.size(); ++i)
+    most = std::max(most, w_.plan.node_begin[i + 1] - w_.plan.node_begin[i]);
+  return most;
+}
+
+bool VariableOnServers::on_gpu() const {
+  return w_.strategy.graph.aggregate_on_gpu && ranks_per_node() > 1 && !travels_sparse(variable_, how_);
+}
+
+bool VariableOnServers::stays_on_gpus() const {
+  return w_.strategy.graph.aggregate_on_gpu && !travels_sparse(variable_, how_) && w_.plan.nodes.size() == 1 &&
+         w_.strategy.graph.update_at == UpdateAt::Worker;
+}
+
+void VariableOnServers::cut() {
+  std::map<Place, std::size_t> piece_of_server;
+  const auto limit = static_cast<double>(w_.strategy.graph.scheduling.partition.count);
+  for (const Shard& shard : how_.shards) {
+    const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
+    if (ps == nullptr) continue;
+    const double bytes = wire_bytes(variable_, how_, shard.elements, w_.profile.batch);
+    const auto found = piece_of_server.find(ps->server);
+    if (!scheduled() && found != piece_of_server.end()) {
+      pieces_[found->second].bytes += bytes;
+      ++pieces_[found->second].messages;
+      continue;
+    }
+    piece_of_server[ps->server] = pieces_.size();
+    const int parts = pieces_of(bytes, limit);
+    for (int part = 0; part < parts; ++part)
+      pieces_.push_back({*ps, bytes / parts, 1, pieces_.size(), w_.plan.tensors++});
+  }
+}
+
+Op VariableOnServers::transfer(Phase phase, Scope scope, End from, End to, double bytes, std::string text) const {
+  Op op;
+  op.kind = OpKind::Transfer;
+  op.scope = scope;
+  op.from = from;
+  op.to = to;
+  op.bytes = bytes;
+  op.priority = how_.priority;
+  op.reason = {phase, layer(), std::move(text)};
+  return op;
+}
+
+void VariableOnServers::connect(Op& op) const {
+  // HTTP/2 cuts messages into frames of 16 KiB, unless the receiver asks for longer ones.
+  constexpr double kFrame = 16384.0;
+  const GraphStrategy& graph = w_.strategy.graph;
+  op.streams = graph.streams_per_server;
+  const bool even = graph.win_bytes && graph.win_bytes->count == 0;
+  const auto turn = [&](const std::optional<Bytes>& window) {
+    return even ? kFrame : window ? std::max(kFrame, static_cast<double>(window->count)) : kWhole;
+  };
+  op.first_turn = turn(graph.win_bytes);
+  op.later_turn = turn(graph.win_next);
+}
+
+OpId VariableOnServers::inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
+  Op op;
+  op.kind = OpKind::Collective;
+  op.scope = Scope::Node;
+  op.primitive = primitive;
+  op.algorithm = CollectiveAlgorithm::Ring;
+  op.bytes = bytes;
+  op.queue = w_.inside_node;
+  op.duration = collective_setup(w_.cluster.collective, bytes);
+  op.priority = how_.priority;
+  op.after = {{after, 0}};
+  op.reason = {Phase::Aggregate, layer(), text};
+  return w_.add(std::move(op));
+}
+
+OpId VariableOnServers::reduce_on_gpus(const Piece& piece) {
+  if (ranks_per_node() < 2) return w_.gradient_ready(variable_.layer);
+  const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes,
+                                     w_.gradient_ready(variable_.layer), label(piece.number));
+  return inside_host(CollectivePrimitive::AllGather, piece.bytes / ranks_per_node(), scattered, label(piece.number));
+}
+
+OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
+  if (on_gpu()) {
+    // Every GPU sums its part of the bytes and copies that part to the host.
+    const OpId scattered =
+        inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
+    Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}},
+                       bytes / ranks_per_node(), text);
+    copy.queue = w_.to_host;
+    copy.after = {{scattered, 0}};
+    return w_.add(std::move(copy));
+  }
+  Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
+  copy.queue = w_.to_host;
+  copy.duration = copy.packing = compression_time(how_, bytes, w_.device());
+  copy.after = {{w_.gradient_ready(variable_.layer), 0}};
+  const OpId copied = w_.add(std::move(copy));
+  const int ranks = ranks_per_node();
+  if (ranks < 2) return copied;
+  Op sum;
+  sum.kind = OpKind::HostWork;
+  sum.scope = Scope::Node;
+  sum.queue = w_.host;
+  sum.from = {End::Kind::Host, {}};
+  sum.duration = (ranks - 1) * (bytes / w_.slowest_host().sum_rate.value()) * Seconds{1.0};
+  sum.after = {{copied, 0}};
+  sum.reason = {Phase::Aggregate, layer(), text};
+  return w_.add(std::move(sum));
+}
+
+OpId VariableOnServers::copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text) {
+  const int parts = on_gpu() ? ranks_per_node() : 1;
+  Op op = transfer(Phase::Copy, Scope::Rank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
+  op.queue = w_.to_device;
+  for (const OpId id : after) op.after.push_back({id, 0});
+  const OpId copied = w_.add(std::move(op));
+  // The payload of an all-gather is what one rank contributes.
+  return parts > 1 ? inside_host(CollectivePrimitive::AllGather, bytes / parts, copied, text) : copied;
+}
+
+QueueId VariableOnServers::server_queue(const Place& server) {
+  const auto found = w_.server_queue.find(server);
+  if (found != w_.server_queue.end()) return found->second;
+  const int threads = server.gpu < 0 ? cpu(server).threads : 1;
+  return w_.server_queue[server] =
+             w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
+}
+
+Op VariableOnServers::server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration, double bytes) {
+  Op op;
+  op.tensor = piece.tensor;
+  op.bytes = bytes;
+  op.kind = OpKind::HostWork;
+  op.scope = scope;
+  op.queue = server_queue(piece.how.server);
+  op.from = {End::Kind::Fixed, piece.how.server};
+  op.duration = duration;
+  op.priority = how_.priority;
+  op.reason = {phase, layer(), label(piece.number)};
+  return op;
+}
+
+Seconds VariableOnServers::through(const Piece& piece, BytesPerSecond host_rate, double touches, double bytes) const {
+  if (piece.how.server.gpu < 0) return Seconds{bytes / host_rate.value()};
+  const DeviceClass& device = w_.cluster.devices.at(w_.cluster.group_of(piece.how.server.node).device);
+  return device.launch + Seconds{touches * bytes / device.memory_bandwidth.value()};
+}
+
+Seconds VariableOnServers::per_tensor(const Piece& piece) const {
+  return piece.how.server.gpu < 0 ? piece.messages * cpu(piece.how.server).per_tensor : Seconds{0.0};
+}
+
+After VariableOnServers::dispatched(const Piece& piece, Scope scope, After arrived) {
+  const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
+  if (latency.value() <= 0.0) return arrived;
+  Op op = server_work(piece, scope, Phase::Dispatch, latency, 0.0);
+  op.queue = -1;
+  op.after = {arrived};
+  return {w_.add(std::move(op)), 0};
+}
+
+After VariableOnServers::push(const Piece& piece, OpId whole) {
+  const bool aggregated = piece.how.local_aggregation;
+  const double gathered = travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
+  OpId ready = whole;
+  if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
+  if (!aggregated) ready = w_.gradient_ready(variable_.layer);
+  Op op = transfer(Phase::Push, aggregated ? Scope::Node : Scope::Rank,
+                   {aggregated ? End::Kind::Host : End::Kind::Device, {}}, {End::Kind::Fixed, piece.how.server},
+                   gathered, label(piece.number));
+  op.queue = w_.push;
+  op.tensor = piece.tensor;
+  op.messages = piece.messages;
+  connect(op);
+  op.duration = w_.strategy.graph.per_operation_cost;
+  if (!aggregated) op.packing = compression_time(how_, piece.bytes, w_.device());
+  op.duration += op.packing;
+  op.after = {{ready, 0}};
+  const Scope scope = op.scope;
+  const After sent = dispatched(piece, scope, {w_.add(std::move(op)), 0});
+  if (!piece.how.sync) return sent;
+  constexpr double kSumPasses = 3.0;  // two operands read, one written
+  Op sum =
+      server_work(piece, scope, Phase::Aggregate,
+                  per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
+  sum.after = {sent};
+  if (w_.plan.backups > 0) sum.late = per_tensor(piece);
+  // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
+  // pieces.
+  sum.one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
+  return {w_.add(std::move(sum)), 0};
+}
+
+After VariableOnServers::update(const Piece& piece, After summed) {
+  const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
+  constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
+  const Seconds applied =
+      here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0};
+  const Scope scope = piece.how.sync ? Scope::Job : piece.how.local_aggregation ? Scope::Node : Scope::Rank;
+  Op op = server_work(piece, scope, Phase::Update, piece.how.sync ? applied : per_tensor(piece) + applied,
+                      here ? piece.bytes : 0.0);
+  op.after = {summed};
+  op.spare = w_.plan.backups;
+  return {w_.add(std::move(op)), piece.how.staleness};
+}
+
+OpId VariableOnServers::pull(const Piece& piece, After fresh) {
+  const bool proxy = piece.how.local_replication;
+  const Scope scope = proxy ? Scope::Node : Scope::Rank;
+  Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server},
+                   {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
+  op.queue = w_.pull;
+  op.tensor = piece.tensor;
+  op.messages = piece.messages;
+  connect(op);
+  // What a server process sends to another node does not wait for what the worker process beside it pushes there.
+  op.connection = w_.strategy.graph.shared_process ? 0 : 1;
+  op.duration = w_.strategy.graph.per_operation_cost;
+  // What is asked for finds the server's thread later, see Telling::ask.
+  if (!op.asked_for()) fresh = dispatched(piece, scope, fresh);
+  if (per_tensor(piece).value() > 0.0) {
+    Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
+    serve.after = {fresh};
+    fresh = {w_.add(std::move(serve)), 0};
+  }
+  op.after = {fresh};
+  return w_.add(std::move(op));
+}
+
+void VariableOnServers::finish(OpId arrived) {
+  if (w_.strategy.graph.update_at == UpdateAt::Worker) {
+    w_.to_update.emplace_back(id_, arrived);
+  } else {
+    w_.gates[variable_.layer].push_back(arrived);
+  }
+}
+
+}  // namespace simsync::detail

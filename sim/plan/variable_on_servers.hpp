@@ -1,0 +1,89 @@
+// The life of one variable on its parameter servers, written as ops. Private to sim/plan.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync::detail {
+
+/// Writes what one variable needs in an iteration: pushes and updates first, then what brings it back. The writer must
+/// outlive it.
+class VariableOnServers {
+public:
+  VariableOnServers(PlanWriter& writer, VariableId id);
+
+  /// Everything up to the servers' updates.
+  void write_push();
+  /// A copy per host is refreshed inside the step, as soon as its variable is updated; AutoDist's train op waits for
+  /// the assignment to the proxy.
+  void write_refresh();
+  /// Reading back; `start` is the op that opens the next step, -1 when nothing has to be waited for.
+  void write_pull(OpId start);
+
+  /// What has to happen before a step that reads its variables from servers may return.
+  [[nodiscard]] const std::vector<After>& returned() const { return refreshed_.empty() ? updates_ : refreshed_; }
+  /// The servers are through with what each worker pushed.
+  [[nodiscard]] const std::vector<After>& summed() const { return summed_; }
+
+private:
+  /// What travels to one server as one push and one pull.
+  struct Piece {
+    PsSynchronizer how;
+    double bytes = 0.0;
+    int messages = 1;
+    std::size_t number = 0;
+    std::int32_t tensor = -1;  ///< of the plan
+  };
+
+  [[nodiscard]] bool scheduled() const;
+  [[nodiscard]] std::string label(std::size_t number) const { return w_.label(id_, number, pieces_.size()); }
+  [[nodiscard]] std::int32_t layer() const { return static_cast<std::int32_t>(variable_.layer); }
+  [[nodiscard]] const CpuClass& cpu(const Place& place) const { return w_.cluster.group_of(place.node).cpu; }
+  [[nodiscard]] double total_bytes() const;
+  [[nodiscard]] int ranks_per_node() const;
+  [[nodiscard]] bool on_gpu() const;
+  /// On one machine there is nothing to send: GPUs that sum and update by themselves need no server (BytePS).
+  [[nodiscard]] bool stays_on_gpus() const;
+
+  /// Shards of one variable that go to one server travel back to back, unless a scheduler handles them one by one.
+  void cut();
+  [[nodiscard]] Op transfer(Phase phase, Scope scope, End from, End to, double bytes, std::string text) const;
+  /// The connection that a transfer between a worker and a server takes.
+  void connect(Op& op) const;
+
+  /// A collective among the GPUs of each host.
+  OpId inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text);
+  /// One GPU alone has the sum already.
+  OpId reduce_on_gpus(const Piece& piece);
+  /// Gradients of one host summed there. A sparse gradient is gathered, so that its bytes add up instead.
+  OpId aggregate(double bytes, const std::string& text);
+  OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text);
+
+  QueueId server_queue(const Place& server);
+  Op server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration, double bytes);
+  /// Time to go through `bytes` on the server: a host by its own rate, a GPU by its memory (`touches` passes).
+  [[nodiscard]] Seconds through(const Piece& piece, BytesPerSecond host_rate, double touches, double bytes) const;
+  [[nodiscard]] Seconds per_tensor(const Piece& piece) const;
+  /// `arrived`, once a thread of the server can begin with it.
+  After dispatched(const Piece& piece, Scope scope, After arrived);
+
+  /// The server has the gradient, and has added it to the others' where these are waited for.
+  After push(const Piece& piece, OpId whole);
+  /// Without synchronization every gradient is applied on its own as it comes. Bounded staleness: who waits for the
+  /// update waits for the one that many steps before.
+  After update(const Piece& piece, After summed);
+  OpId pull(const Piece& piece, After fresh);
+  void finish(OpId arrived);
+
+  PlanWriter& w_;
+  VariableId id_;
+  const Variable& variable_;
+  const VariableStrategy& how_;
+  std::vector<Piece> pieces_;
+  std::vector<After> summed_;     ///< by piece
+  std::vector<After> updates_;    ///< by piece
+  std::vector<After> refreshed_;  ///< by piece, of copies that are refreshed before the step returns
+};
+
+}  // namespace simsync::detail

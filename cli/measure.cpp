@@ -254,7 +254,7 @@ void setup_measure(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 100'000'000));
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
-  command->add_option(
+  auto* cluster = command->add_option(
       "--cluster", options->cluster,
       "Run on the hosts of this cluster: started by mpirun, torchrun or srun, a process per worker and server");
   auto* testbed =
@@ -297,7 +297,7 @@ void setup_measure(CLI::App& app, Outcome&) {
                    "Write every step of the first worker, operation by operation, to this file, for import trace")
       ->check(file_name());
   command->add_flag("--resume", options->resume, "Keep the rows that the file has and add the others");
-  testbed->excludes(command->get_option("--cluster"));
+  testbed->excludes(cluster);
   command->callback([options] {
     if (options->cluster.empty() && options->hosts == 0) throw CLI::RequiredError("--testbed or --cluster");
     run_measure(*options);

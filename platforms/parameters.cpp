@@ -139,15 +139,21 @@ const Parameter& find(const Parameters& parameters, const std::string& key, cons
 void set_parameters(Cluster& cluster, const std::vector<std::pair<std::string, std::string>>& values) {
   Cluster changed = cluster;
   const Parameters parameters = parameters_of(changed);
+  std::optional<InputError> contradiction;  // later values may end it
   for (const auto& [key, value] : values) {
     for (const auto& one : expanded(key, cluster))
       if (const auto wrong = find(parameters, one, cluster).set(value))
         throw InputError(fmt::format("{}: {}", key, *wrong));
-    if (const auto findings = check(changed); !findings.empty())
-      throw InputError(fmt::format("{}={} does not fit cluster '{}': {}: {}", key, value, cluster.name,
-                                   findings.front().key, findings.front().message),
-                       findings.front().help);
+    const auto findings = check(changed);
+    if (findings.empty()) {
+      contradiction.reset();
+    } else if (!contradiction) {
+      contradiction.emplace(fmt::format("{}={} does not fit cluster '{}': {}: {}", key, value, cluster.name,
+                                        findings.front().key, findings.front().message),
+                            findings.front().help);
+    }
   }
+  if (contradiction) throw *contradiction;
   cluster = std::move(changed);
 }
 

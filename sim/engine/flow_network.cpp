@@ -290,7 +290,7 @@ void FlowNetwork::visit_flows(int link, const std::function<void(int, double)>& 
     visit(flow->path, flow->comm->get_remaining());
 }
 
-double FlowNetwork::starting(int path) const {
+double FlowNetwork::starting_bytes(int path) const {
   double bytes = 0.0;
   for (const State::PendingFlow& flow : state_->pending)
     if (flow.path == path) bytes += flow.bytes;

@@ -42,7 +42,7 @@ public:
   /// How many flows visit_flows would visit.
   [[nodiscard]] std::size_t flows_across(int link) const;
   /// Bytes of the flows along a path that start at this very instant.
-  [[nodiscard]] double starting(int path) const;
+  [[nodiscard]] double starting_bytes(int path) const;
   /// Hands `token` to the handler after `delay`.
   void after(Seconds delay, Token token);
   /// Runs until nothing is left to happen. The handler may start flows and delays.

@@ -5,6 +5,15 @@
 #include "sim/engine/replay.hpp"
 
 namespace simsync::detail {
+namespace {
+
+/// Whether the bytes of a transfer lie where it is started, and so are handed to its connection at once: not those that
+/// another host is asked for, nor those that have to be packed first.
+bool is_there(const Op& op) {
+  return !op.asked_for() && op.packing.value() <= 0.0;
+}
+
+}  // namespace
 
 QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
   const Queue& q = plan_.queues[static_cast<std::size_t>(queue)];
@@ -121,7 +130,7 @@ void Replay::collective_on_device(int rank, int change) {
 void Replay::start_transfer(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
   const Event next = way.path < 0 ? Event::WorkEnds : Event::SetupEnds;
-  if (way.connection.from_node >= 0)
+  if (way.connection.from_node >= 0 && is_there(op_of(instance)))
     sends_.hand_over(way.connection, way.path, op_of(instance).bytes + way.extra_bytes);
   network_.after(op_of(instance).duration + telling_.ask(instance) + way.delay,
                  token({.event = next, .instance = instance}));
@@ -132,6 +141,7 @@ void Replay::enter_connection(const Instance& instance) {
   const Op& op = op_of(instance);
   const double bytes = op.bytes + way.extra_bytes;
   if (way.connection.from_node >= 0) {
+    if (!is_there(op)) sends_.hand_over(way.connection, way.path, bytes);
     Connection& connection = connections_[way.connection];
     if (connection.in_service >= op.streams)
       return wait_behind(connection, {instance, network_.now(), bytes, op.first_turn});

@@ -15,9 +15,11 @@ void SendQueues::start(const ConnectionId& connection, double bytes) {
 }
 
 void SendQueues::end(const ConnectionId& connection, double bytes) {
+  constexpr double kHalfByte = 0.5;  // sums of parts of bytes leave less
+  const auto without = [&](double sum) { return sum - bytes < kHalfByte ? 0.0 : sum - bytes; };
   Queue& queue = queues_[connection];
-  queue.unsent = std::max(0.0, queue.unsent - bytes);
-  queue.under_way = std::max(0.0, queue.under_way - bytes);
+  queue.unsent = without(queue.unsent);
+  queue.under_way = without(queue.under_way);
 }
 
 Seconds SendQueues::word(const ConnectionId& connection) const {
@@ -27,28 +29,34 @@ Seconds SendQueues::word(const ConnectionId& connection) const {
   return std::min(most, time_of(known->second));
 }
 
-/// Of its bytes that have not been sent, with the share of its way that even sharing gives to its flows.
+/// Of its bytes that have not been sent, with the share that even sharing gives to its flows on the links which all of
+/// them take. What others start at this very instant does not count yet.
 Seconds SendQueues::time_of(const Queue& queue) const {
   double left = 0.0;
+  int own = 0;
   for (const int path : queue.paths) {
-    left += network_.starting(path);
-    network_.visit_flows(way(path).links.front(), [&](int other, double bytes_left) {
-      if (other == path) left += std::max(0.0, bytes_left);
+    left += network_.starting_bytes(path);
+    network_.visit_flows(path_of(path).links.front(), [&](int other, double bytes_left) {
+      if (other != path) return;
+      left += std::max(0.0, bytes_left);
+      ++own;
     });
   }
-  const FlowPath& one = way(queue.paths.front());
-  double share = one.cap.value();
-  for (const int id : one.links) {
-    int own = 0;
-    int others = 0;
-    network_.visit_flows(id, [&](int path, double) {
-      const bool known = std::find(queue.paths.begin(), queue.paths.end(), path) != queue.paths.end();
-      ++(known ? own : others);
+  const auto common = [&](int id) {
+    return std::all_of(queue.paths.begin(), queue.paths.end(), [&](int path) {
+      const std::vector<int>& links = path_of(path).links;
+      return std::find(links.begin(), links.end(), id) != links.end();
     });
+  };
+  const FlowPath& last = path_of(queue.paths.back());
+  double share = last.cap.value();
+  for (const int id : last.links) {
+    if (!common(id)) continue;
+    const double others = static_cast<double>(network_.flows_across(id)) - own;
     const double rate = ways_.links()[static_cast<std::size_t>(id)].bandwidth.value();
-    share = std::min(share, rate / (static_cast<double>(others) / std::max(1, own) + 1.0));
+    share = std::min(share, rate / (others / std::max(1, own) + 1.0));
   }
-  return Seconds{(queue.unsent - std::max(0.0, queue.under_way - left)) / share};
+  return Seconds{std::max(0.0, queue.unsent - std::max(0.0, queue.under_way - left)) / share};
 }
 
 }  // namespace simsync::detail

@@ -31,7 +31,7 @@ private:
     double under_way = 0.0;  ///< of them
   };
   [[nodiscard]] Seconds time_of(const Queue& queue) const;
-  [[nodiscard]] const FlowPath& way(int path) const { return ways_.paths()[static_cast<std::size_t>(path)]; }
+  [[nodiscard]] const FlowPath& path_of(int path) const { return ways_.paths()[static_cast<std::size_t>(path)]; }
 
   const Cluster& cluster_;
   const FlowNetwork& network_;

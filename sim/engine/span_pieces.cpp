@@ -107,9 +107,9 @@ double SpanCutter::cut_packing(const Op& op, const Span& span) {
 void SpanCutter::cut_transfer(const Op& op, const Span& span) {
   double at = cut_packing(op, span);
   const auto flows = limits_.flows_of(span);
-  if (op.asked_for() && !flows.empty()) {
+  if (op.asked_for()) {
     const Place server = op.from.place;
-    const double begin = flows.front()->ready.value();
+    const double begin = (flows.empty() ? span.end : flows.front()->ready).value();
     const double asked = std::max(at, begin - cluster_.group_of(server.node).cpu.dispatch_latency.value());
     add(at, asked, kLatency, {});
     add(asked, begin, kDispatch, name_of(server));

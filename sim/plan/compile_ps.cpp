@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <variant>
+#include <vector>
 
 #include "base/error.hpp"
 #include "sim/plan/compile.hpp"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "strategies/random.hpp"
 
 namespace simsync {
 
@@ -36,10 +37,10 @@ const char* name_of(Phase phase) {
   return "?";
 }
 
-Random draws_of(const Plan& plan, std::uint64_t stream, int cell, int iteration) {
+Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration) {
   constexpr std::uint64_t kMostCells = 1'000'003;
-  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // no two seeds meet within any run's iterations
-  return Random((plan.seed - 1) * kApart + 1 + 2 * stream + static_cast<std::uint64_t>(cell) +
+  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // seeds up to 2^32 do not meet within a run
+  return Random((plan.seed - 1) * kApart + 1 + 2 * purpose + static_cast<std::uint64_t>(cell) +
                 kMostCells * static_cast<std::uint64_t>(iteration));
 }
 

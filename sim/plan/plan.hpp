@@ -15,9 +15,10 @@
 #include "base/units.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/plan/collectives.hpp"
-#include "strategies/random.hpp"
 
 namespace simsync {
+
+class Random;
 
 using OpId = std::int32_t;
 using QueueId = std::int32_t;
@@ -186,8 +187,9 @@ struct Plan {
 /// longer by a random part of what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 
-/// What one of them draws in an iteration; `stream` tells draws of one instance apart.
-Random draws_of(const Plan& plan, std::uint64_t stream, int cell, int iteration);
+/// What one of them draws in an iteration: for `purpose` 0 how long it computes, 1 orders. A cell's orders are drawn as
+/// the compute of the next but one.
+Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration);
 
 /// By op: whether an instance of a rank comes after the end of that rank's step (Plan::step_end) in the same iteration.
 std::vector<bool> after_step_end(const Plan& plan);

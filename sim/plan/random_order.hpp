@@ -1,9 +1,11 @@
 // The order in which what waited for one op becomes ready, where nothing decides it.
 #pragma once
 #include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "sim/plan/plan.hpp"
+#include "strategies/random.hpp"
 
 namespace simsync {
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 
+#include "base/error.hpp"
 #include "base/parse_units.hpp"
 #include "tests/unit/validate_support.hpp"
 #include "validate/predictor.hpp"

@@ -1,8 +1,6 @@
 // Fits against a predictor whose parameters are known, and which of them are refused or distrusted.
 #include "validate/fit.hpp"
 
-#include <cmath>
-
 #include "tests/support/catch.hpp"
 #include "tests/unit/fake_study.hpp"
 #include "validate/comparison.hpp"

@@ -1,4 +1,6 @@
 // Words that follow what their process has handed to the same connection before.
+#include <algorithm>
+
 #include "sim/engine/engine.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
@@ -72,4 +74,45 @@ TEST_CASE("what others send costs a request its share of the port and is not bef
   CHECK_THAT(read_beside_pushes(Seconds{5.0}, 1, 1), WithinRel(kAsked + 0.9 + kRead / kRate, 1e-6));
   CHECK_THAT(read_beside_pushes(Seconds{5.0}, 1, 2), WithinRel(kAsked + 0.9 + kRead / kRate, 1e-6));
   CHECK_THAT(read_beside_pushes(Seconds{5.0}, 0, 1), WithinRel(kAsked + kRead / kRate, 1e-6));
+}
+
+TEST_CASE("a server has not handed over what it has not been asked for", "[engine][send]") {
+  // Pushes a and b fill the connection for a second, c follows when a has arrived. The read, asked for at 0.1 s behind
+  // both, is no reason for word of a's arrival at 0.5 s to come late.
+  Cluster cluster = lab_cluster(1, 1, {.nic = kRate}, 1);
+  for (NodeGroup& group : cluster.groups) group.cpu.send_ahead = Seconds{5.0};
+  const End server{End::Kind::Fixed, {1, -1}};
+  Plan plan;
+  plan.set_ranks({{0, 0}});
+  plan.servers = {{1, -1}};
+  plan.queues.resize(2);
+  plan.queues[1].slots = 2;
+  Op compute;
+  compute.kind = OpKind::Compute;
+  compute.scope = Scope::Rank;
+  compute.duration = Seconds{kAsked};
+  Op push;
+  push.kind = OpKind::Transfer;
+  push.scope = Scope::Rank;
+  push.from = {End::Kind::Device, {}};
+  push.to = server;
+  push.bytes = kPushed;
+  push.streams = 1;
+  push.tensor = 0;
+  Op pull = push;
+  pull.from = server;
+  pull.to = {End::Kind::Device, {}};
+  pull.queue = 0;
+  pull.connection = 1;
+  pull.after = {{0, 0}};
+  Op queued = push;
+  queued.queue = 1;
+  plan.ops = {compute, pull, queued, queued, queued};
+  const Prediction run = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .max_iterations = 1, .record = true});
+  const auto span = [&](OpId op) {
+    return *std::find_if(run.spans.begin(), run.spans.end(), [&](const Span& s) { return s.op == op; });
+  };
+  CHECK_THAT(span(2).end.value(), WithinRel(0.5, 1e-6));
+  CHECK_THAT(span(4).start.value(), WithinRel(0.5, 1e-6));
+  CHECK_THAT(span(1).end.value(), WithinRel(1.0 + kPushed / kRate, 1e-6));
 }

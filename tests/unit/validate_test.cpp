@@ -1,7 +1,6 @@
 // Metrics by hand, which rows are scored, and what reaches the predictor.
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
 #include "tests/support/catch.hpp"
 #include "tests/unit/fake_study.hpp"

@@ -20,9 +20,15 @@ struct Stretch {
 
 /// From where a span is on the path. A transfer that waited for its turn on a connection had nothing to do with the
 /// time before: that belongs to the transfer whose turn it was.
-Stretch stretch_of(const Plan& plan, const detail::SpanCutter& cutter, const Span& span) {
+/// Work on a host may have waited for works that took turns with it, and have not ended: it was under way all the time.
+Stretch stretch_of(const Plan& plan, const detail::SpanCutter& cutter, const std::vector<Span>& spans,
+                   const Span& span) {
   if (const FlowSpan* flow = cutter.waited_in_turn(span))
     return {flow->start.value(), flow->ready.value(), flow->cause};
+  const bool released_at_start = span.cause >= 0 && spans[static_cast<std::size_t>(span.cause)].end > span.ready;
+  if (plan.ops[static_cast<std::size_t>(span.op)].kind == OpKind::HostWork && span.start > span.ready &&
+      !released_at_start)
+    return {span.ready.value(), kNever, span.cause};
   // A device that works off its own queue is not shared with anyone.
   const bool own = plan.ops[static_cast<std::size_t>(span.op)].kind == OpKind::Compute;
   const bool waited = span.start > span.ready && !own;
@@ -80,7 +86,7 @@ std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, c
   double ready = kNever;  // since when what follows on the path could have begun
   for (auto at = last_of(spans, iteration); at >= 0;) {
     const Span& span = spans[static_cast<std::size_t>(at)];
-    const Stretch stretch = stretch_of(plan, cutter, span);
+    const Stretch stretch = stretch_of(plan, cutter, spans, span);
     auto pieces = cutter.pieces(span);
     for (auto piece = pieces.rbegin(); piece != pieces.rend() && piece->begin.value() >= stretch.begin; ++piece)
       if (clip(*piece, from, ready)) path.push_back(std::move(*piece));

@@ -46,7 +46,7 @@ std::string servers_text(const Plan& plan, const Prediction& prediction) {
     const Op& op = plan.ops[static_cast<std::size_t>(span.op)];
     elapsed = std::max(elapsed, span.end.value());
     if (op.kind == OpKind::HostWork && op.tensor >= 0 && op.queue >= 0)
-      busy[op.queue] += (span.end - span.start).value();
+      busy[op.queue] += std::min(op.duration, span.end - span.start).value();
   }
   if (elapsed <= 0.0) return {};
   const auto share_of_link = [&](const std::string& name) {

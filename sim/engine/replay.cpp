@@ -254,6 +254,9 @@ void Replay::handle(FlowNetwork::Token token) {
     case Event::Answered:
       leave_queue(p.instance, p.cause);
       break;
+    case Event::SliceEnds:
+      end_slice(p.instance);
+      break;
     case Event::SetupEnds:
       enter_connection(p.instance);
       break;

@@ -72,6 +72,11 @@ private:
   void wait_in(QueueState& state, const Instance& instance);
   void leave_queue(const Instance& instance, std::int32_t cause);
   void start(const Instance& instance, std::int32_t cause);
+  /// Work on a host: its threads take turns at what waits for them, as an operating system's do.
+  void start_slice(const Instance& instance, Seconds left);
+  void end_slice(const Instance& instance);
+  /// Takes up what was set aside; false: nothing was.
+  bool go_on(const Instance& instance);
   void start_compute(const Instance& instance);
   void arm_compute(Device& device, const Instance& instance);
   void collective_on_device(int rank, int change);
@@ -133,6 +138,8 @@ private:
     std::int32_t cause;
   };
   std::deque<ToServe> to_serve_;
+  static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.cell, i.iteration); }
+  std::map<std::tuple<OpId, int, int>, Seconds> set_aside_;  ///< what is left of works that a thread has begun
 
   std::vector<Pending> pendings_;
   std::vector<std::uint32_t> free_pendings_;

@@ -13,6 +13,12 @@ bool is_there(const Op& op) {
   return !op.asked_for() && op.packing.value() <= 0.0;
 }
 
+/// A thread that has slept until somebody reads a variable runs before those that work through updates: schedulers
+/// favor who has used little, and TensorFlow and ps-lite answer reads on threads that only do so.
+bool goes_first(const Op& op) {
+  return op.reason.phase == Phase::Serve;
+}
+
 }  // namespace
 
 QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
@@ -44,7 +50,8 @@ void Replay::become_ready(const Instance& instance, std::int32_t cause) {
 void Replay::wait_in(QueueState& state, const Instance& instance) {
   const Op& op = op_of(instance);
   const bool by_priority = plan_.queues[static_cast<std::size_t>(op.queue)].ordering == Ordering::Priority;
-  state.waiting.insert({by_priority ? op.priority : 0, sequence_++, instance});
+  const int in_order = goes_first(op) ? -1 : 0;
+  state.waiting.insert({by_priority ? op.priority : in_order, sequence_++, instance});
 }
 
 void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
@@ -60,7 +67,7 @@ void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
     next = state.waiting.erase(next);
     ++state.in_service;
     state.in_flight += bytes;
-    start(instance, cause);
+    if (!go_on(instance)) start(instance, cause);
   }
 }
 
@@ -94,10 +101,38 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
     case OpKind::Collective:
       return start_collective(instance);
     case OpKind::HostWork:
-      network_.after(is_late(instance) ? op.late : op.duration,
-                     token({.event = Event::WorkEnds, .instance = instance}));
-      return;
+      return start_slice(instance, is_late(instance) ? op.late : op.duration);
   }
+}
+
+void Replay::start_slice(const Instance& instance, Seconds left) {
+  constexpr Seconds kSlice{10e-3};
+  constexpr Seconds kLast = (1.0 + 1e-9) * kSlice;  // what rounding leaves is no turn of its own
+  if (op_of(instance).queue < 0 || left <= kLast)
+    return network_.after(left, token({.event = Event::WorkEnds, .instance = instance}));
+  set_aside_[key_of(instance)] = left - kSlice;
+  network_.after(kSlice, token({.event = Event::SliceEnds, .instance = instance}));
+}
+
+/// The thread goes to whoever has waited longest; what is left of the work waits behind all others.
+void Replay::end_slice(const Instance& instance) {
+  const Op& op = op_of(instance);
+  QueueState& state = queue_state(op.queue, instance);
+  if (state.waiting.empty()) {
+    go_on(instance);
+    return;
+  }
+  --state.in_service;
+  state.in_flight -= op.bytes;
+  wait_in(state, instance);
+  to_serve_.push_back({op.queue, &state, -1});
+}
+
+bool Replay::go_on(const Instance& instance) {
+  const auto left = set_aside_.extract(key_of(instance));
+  if (left.empty()) return false;
+  start_slice(instance, left.mapped());
+  return true;
 }
 
 void Replay::start_compute(const Instance& instance) {

@@ -17,6 +17,7 @@ namespace simsync::detail {
 enum class Event : std::uint8_t {
   ComputeEnds,
   WorkEnds,
+  SliceEnds,  ///< of work on a host that takes longer
   SetupEnds,
   PortReached,  ///< by the first byte of a transfer
   TurnEnds,     ///< of a transfer that has more to send

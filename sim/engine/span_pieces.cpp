@@ -85,6 +85,7 @@ void SpanCutter::cut_host(const Op& op, const Span& span) {
       server ? op.from.place : Place{prediction_.nodes[static_cast<std::size_t>(node_cell(op, span.cell))], -1};
   const char* resource = "host CPU";
   if (server) resource = dispatch ? kDispatch : place.gpu < 0 ? "server CPU" : "server GPU";
+  add(span.ready.value(), span.start.value(), resource, name_of(place), span.start - span.ready);
   add(span.start.value(), span.end.value(), timer ? "wait of the framework" : resource, name_of(place));
 }
 

@@ -71,11 +71,10 @@ std::string closed_form_text(const ClosedNetwork& network, int workers, double s
   const double exact = throughput(network, workers).back();
   constexpr double kShown = 0.05;
   const double more = 100.0 * (exact / simulated - 1.0);
+  const char* without = more > 0.0 ? "no workers that meet and stay together" : "nothing of a worker's step overlaps";
   std::string out = fmt::format(
-      "  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: nothing of a worker's step "
-      "overlaps; "
-      "alone it takes {})\n",
-      exact, std::abs(more) < kShown ? 0.0 : more, format_seconds(network.round()));
+      "  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: {}; alone it takes {})\n", exact,
+      std::abs(more) < kShown ? 0.0 : more, without, format_seconds(network.round()));
   const Station* most = network.bottleneck();
   if (most == nullptr) return out;
   return out +

@@ -107,11 +107,13 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
 
 void Replay::start_slice(const Instance& instance, Seconds left) {
   constexpr Seconds kSlice{10e-3};
-  constexpr Seconds kLast = (1.0 + 1e-9) * kSlice;  // what rounding leaves is no turn of its own
-  if (op_of(instance).queue < 0 || left <= kLast)
+  constexpr double kMostPart = 0.01;        // of what is left: works of hours come to an end, too
+  constexpr double kRounding = 1.0 + 1e-9;  // what it leaves is no turn of its own
+  const Seconds slice = std::max(kSlice, kMostPart * left);
+  if (op_of(instance).queue < 0 || left <= kRounding * slice)
     return network_.after(left, token({.event = Event::WorkEnds, .instance = instance}));
-  set_aside_[key_of(instance)] = left - kSlice;
-  network_.after(kSlice, token({.event = Event::SliceEnds, .instance = instance}));
+  set_aside_[key_of(instance)] = left - slice;
+  network_.after(slice, token({.event = Event::SliceEnds, .instance = instance}));
 }
 
 /// The thread goes to whoever has waited longest; what is left of the work waits behind all others.

@@ -53,13 +53,16 @@ inline const std::string kHead =
     "measured: {column: seconds, unit: s}\n"
     "tolerance: {mape_pct: 1, pairwise_accuracy: 1}\n";
 
-inline const std::string kCalibrate =
+/// Both parameters, fitted to the rows whose `id` follows.
+inline const std::string kFitBoth =
     "calibrate:\n"
     "  step_time: {where: {gpus: 1}, key: [model]}\n"
     "  fit:\n"
     "    - parameters:\n"
     "        - {key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}\n"
     "        - {key: collective.launch, low: 0s, high: 10ms}\n"
-    "      rows: {where: {id: [b4, s4]}}\n";
+    "      rows: {where: {id: ";
+
+inline const std::string kCalibrate = kFitBoth + "[b4, s4]}}\n";
 
 }  // namespace simsync::test

@@ -117,16 +117,8 @@ TEST_CASE("a parameter that its rows do not depend on is refused by name", "[val
 
 TEST_CASE("two parameters that one row cannot tell apart are refused", "[validate]") {
   const StudyFolder folder(kTable);
-  const std::string two =
-      "calibrate:\n"
-      "  step_time: {where: {gpus: 1}, key: [model]}\n"
-      "  fit:\n"
-      "    - parameters:\n"
-      "        - {key: link.ethernet.per_flow_cap, low: 100MB/s, high: 50GB/s}\n"
-      "        - {key: collective.launch, low: 0s, high: 10ms}\n"
-      "      rows: {where: {id: ";
   FakePredictor predictor;
-  const Study one_row = folder.parse(kHead + two + "b2}}\n");
+  const Study one_row = folder.parse(kHead + kFitBoth + "b2}}\n");
   CHECK_THAT(test::error_of([&] { (void)evaluate(one_row, predictor); }),
              ContainsSubstring("2 parameters need at least as many rows, got 1"));
 }

@@ -59,6 +59,12 @@ TEST_CASE("a thread takes turns of 10 ms at works that take longer", "[engine][s
   CHECK_THAT(end_of(brief, 1), WithinRel(0.014, 1e-6));
 }
 
+TEST_CASE("a turn is at least a hundredth of what is left", "[engine][server]") {
+  const Prediction run = replayed(on_threads(1, {work(1e3), work(0.005)}));
+  CHECK_THAT(end_of(run, 0), WithinRel(1e3, 1e-4));
+  CHECK_THAT(end_of(run, 1), WithinRel(10.005, 1e-6));
+}
+
 TEST_CASE("what took turns with others was under way all the time", "[engine][server][explain]") {
   const Plan plan = on_threads(1, {work(1.0), work(0.1)});
   const Prediction run = replayed(plan);

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <csignal>
 
 #include "hw/run/meeting.hpp"
 
@@ -54,16 +55,16 @@ private:
     if (options_.self != 0 && !roles_.is_server(options_.self))
       for (AgentId peer = plan_.rank_count(); peer < roles_.agents(); ++peer)
         links_.connect(peer, addresses[static_cast<std::size_t>(peer)], data_streams(plan_), timeout);
-    const DeviceOfRank own = make_device();
-    Executor executor(roles_,
-                      {.self = options_.self,
-                       .iterations = iterations,
-                       .recorded = options_.run.recorded + 1,
-                       .slowdown = options_.slowdown,
-                       .timeout_s = timeout},
-                      inbox_, links_, buffers_, own.collectives.get(), own.device.get());
+    device_ = make_device();
+    const ExecutorOptions how{.self = options_.self,
+                              .iterations = iterations,
+                              .recorded = options_.run.recorded + 1,
+                              .slowdown = options_.slowdown,
+                              .timeout_s = timeout};
+    executor_ = std::make_unique<Executor>(roles_, how, inbox_, links_, buffers_, device_.collectives.get(),
+                                           device_.device.get());
     meeting_.wait_for_all();
-    const AgentRecord record = executor.run();
+    const AgentRecord record = executor_->run();
     // Who is at its own pace may be through long before the others, each step of which has the timeout of its own.
     const double patience = plan_.in_lock_step() ? timeout : timeout * iterations;
     const auto texts = meeting_.gather(to_text(record), patience);
@@ -135,12 +136,28 @@ private:
   Inbox inbox_;
   Meeting meeting_;
   Links links_;
+  // These end last: a collective under way may wait for ranks that end only once tell_others() has told them.
+  DeviceOfRank device_;
+  std::unique_ptr<Executor> executor_;
+};
+
+/// Gloo writes to peers that may be gone: that shall be an error that can be told, not this process's end.
+class NoSigpipe {
+public:
+  NoSigpipe() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
+  ~NoSigpipe() { std::signal(SIGPIPE, before_); }
+  NoSigpipe(const NoSigpipe&) = delete;
+  NoSigpipe& operator=(const NoSigpipe&) = delete;
+
+private:
+  void (*before_)(int);
 };
 
 }  // namespace
 
 std::optional<Measurement> run_agent(const Plan& plan, const AgentOptions& options) {
   prctl(PR_SET_TIMERSLACK, 1UL);  // sleeps end when they should
+  const NoSigpipe no_sigpipe;
   return Agent(plan, options).run();
 }
 

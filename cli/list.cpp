@@ -48,21 +48,21 @@ void list_names(const std::vector<std::string>& names) {
 
 void list_settings(const std::string& cluster) {
   const Cluster c = find_cluster(cluster);
-  std::cout << "step_time=TIME        measured single-device step to scale layer times to\n"
-               "precision=NAME        fp32, tf32, amp, fp16 or bf16\n"
-               "profile=NAME          auto, roofline, or a measured profile: a name, or the CSV file that simsync "
-               "profile wrote\n"
-               "fidelity=NAME         auto, steps, fluid or folded\n"
-               "iterations=N          most iterations to simulate\n"
-               "placement=G,G,...     GPUs per node\n"
-               "straggler=FACTOR      one node computes so many times slower\n"
-               "variable_scale=FACTOR bytes of the variables times that, layer times as they are\n"
-               "steps_per_worker=N    steps of each worker to simulate, where workers run at their own pace or are "
-               "left behind\n"
-               "                      (default: 60 to 300, until the standard error of their mean is 1 %)\n"
-               "step_variation=SHARE  coefficient of variation of the compute of such a worker's steps\n"
-               "seed=N                for what is drawn: by strategies, and in steps of workers at their own pace\n"
-               "strategy.OPTION=VALUE options of the strategy ('simsync list strategies')\n";
+  std::cout
+      << "step_time=TIME        measured single-device step to scale layer times to\n"
+         "precision=NAME        fp32, tf32, amp, fp16 or bf16\n"
+         "profile=NAME          auto, roofline, or a measured profile: a name, or the CSV file that simsync "
+         "profile wrote\n"
+         "fidelity=NAME         auto, steps, fluid or folded\n"
+         "iterations=N          most iterations to simulate\n"
+         "placement=G,G,...     GPUs per node\n"
+         "straggler=FACTOR      one node computes so many times slower\n"
+         "variable_scale=FACTOR bytes of the variables times that, layer times as they are\n"
+         "step_variation=SHARE  coefficient of variation of the compute of every worker's steps\n"
+         "steps_per_worker=N    steps of each worker to simulate where they vary or workers run at their own pace\n"
+         "                      (default: 60 to 300, until the standard error of their mean is 1 %)\n"
+         "seed=N                for what is drawn: by strategies, and in workers' steps\n"
+         "strategy.OPTION=VALUE options of the strategy ('simsync list strategies')\n";
   std::cout << "group.*.KEY=VALUE     a key of every group below at once, such as group.*.cpu.threads=4\n";
   std::cout << "and, for cluster '" << c.name << "':\n";
   for (const auto& key : parameter_keys(c)) std::cout << fmt::format("{}={}\n", key, parameter_text(c, key));

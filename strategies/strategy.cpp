@@ -118,6 +118,8 @@ void check_graph(const Strategy& strategy, const Cluster& cluster) {
     fail(fmt::format("{} backups among {} workers, expected from 0 to {}", graph.backups, graph.workers,
                      graph.workers - 1));
   if (graph.backups > 0 && graph.slack) fail("backups and slack exclude each other");
+  if (graph.win_bytes && graph.win_bytes->count == 0 && graph.win_next)
+    fail("win_bytes 0, which shares a stream evenly, and win_next exclude each other");
   if (graph.backups > 0 && (graph.update_at == UpdateAt::Worker || !graph.pull_at_step_start))
     fail(
         "backups need servers that update (update_at: server), and workers that read at the start of a step "

@@ -71,7 +71,7 @@ private:
     if (options_.self != 0) return std::nullopt;
     std::vector<AgentRecord> records;
     for (const auto& text : texts) records.push_back(agent_record(text));
-    return merge(records, options_.run.warm_up);
+    return merge(records, options_.run.warm_up, plan_.steps_vary());
   }
 
   DeviceOfRank make_device() {

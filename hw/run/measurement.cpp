@@ -76,15 +76,15 @@ void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
 }  // namespace
 
 Seconds Measurement::step() const {
-  if (rank_steps.empty()) return quantile(0.5);
-  if (left_behind) {
-    double sum = 0.0;
-    for (const Seconds step : steps) sum += step.value();
-    return Seconds{sum / static_cast<double>(steps.size())};
+  if (!rank_steps.empty() && !left_behind) {
+    double rate = 0.0;
+    for (const Seconds step : rank_steps) rate += 1.0 / step.value();
+    return Seconds{static_cast<double>(rank_steps.size()) / rate};
   }
-  double rate = 0.0;
-  for (const Seconds step : rank_steps) rate += 1.0 / step.value();
-  return Seconds{static_cast<double>(rank_steps.size()) / rate};
+  if (!vary) return quantile(0.5);
+  double sum = 0.0;
+  for (const Seconds step : steps) sum += step.value();
+  return Seconds{sum / static_cast<double>(steps.size())};
 }
 
 Seconds quantile_of(std::vector<Seconds> times, double share) {
@@ -129,6 +129,7 @@ std::string to_text(const Measurement& measurement) {
                         {"rank_steps", values_of(measurement.rank_steps)},
                         {"staleness", measurement.staleness},
                         {"left_behind", measurement.left_behind},
+                        {"vary", measurement.vary},
                         {"checked", measurement.checked},
                         {"processors", measurement.processors}}
       .dump();
@@ -144,13 +145,15 @@ Measurement measurement(const std::string& text) {
   out.rank_steps = times_of(json.at("rank_steps"));
   out.staleness = json.at("staleness").get<std::vector<double>>();
   out.left_behind = json.at("left_behind").get<bool>();
+  out.vary = json.at("vary").get<bool>();
   out.checked = json.at("checked").get<std::int64_t>();
   out.processors = json.at("processors").get<double>();
   return out;
 }
 
-Measurement merge(const std::vector<AgentRecord>& records, int warm_up) {
+Measurement merge(const std::vector<AgentRecord>& records, int warm_up, bool vary) {
   Measurement out;
+  out.vary = vary;
   const auto starts = over_agents(records, &AgentRecord::iteration_start, true);
   // A late rank ends its part of a step after it is over.
   out.left_behind = !records.empty() && !records.front().global_step_ends.empty();

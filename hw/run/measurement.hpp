@@ -31,14 +31,15 @@ struct Measurement {
   std::vector<Seconds> rank_steps;  ///< of ranks at their own pace: the mean step of each; else empty
   std::vector<double> staleness;    ///< see WorkerPace; empty where late ranks are left behind
   bool left_behind = false;         ///< steps went on without late ranks (Plan::global_step)
+  bool vary = false;                ///< ranks drew how long their steps take (Plan::steps_vary)
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
   double stolen = 0.0;              ///< of processes of this machine: see StolenTime
 
   /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
   [[nodiscard]] Seconds quantile(double share) const { return quantile_of(steps, share); }
-  /// The median step; of ranks at their own pace the time in which each ends one on average, by their rates together;
-  /// where late ones are left behind the mean step.
+  /// The median step, or the mean of those that vary; of ranks at their own pace the time in which each ends one on
+  /// average, by their rates together.
   [[nodiscard]] Seconds step() const;
 };
 
@@ -61,9 +62,9 @@ AgentRecord agent_record(const std::string& text);
 std::string to_text(const Measurement& measurement);
 Measurement measurement(const std::string& text);
 
-/// An iteration ends when it has ended everywhere; the first `warm_up` steps are left out, and the last one, in which
-/// everything is compared. Of ranks at their own pace the first fifth of all steps is left out, whatever `warm_up` is,
-/// and what comes after the first rank has ended its last step.
-Measurement merge(const std::vector<AgentRecord>& records, int warm_up);
+/// `vary` as in Measurement. An iteration ends when it has ended everywhere; the first `warm_up` steps are left out,
+/// and the last one, in which everything is compared. Of ranks at their own pace the first fifth of all steps is left
+/// out, whatever `warm_up` is, and what comes after the first rank has ended its last step.
+Measurement merge(const std::vector<AgentRecord>& records, int warm_up, bool vary);
 
 }  // namespace simsync

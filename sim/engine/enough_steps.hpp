@@ -1,15 +1,15 @@
-// When ranks at their own pace have been simulated for long enough. Private to sim/engine.
+// When steps that vary have been simulated for long enough. Private to sim/engine.
 #pragma once
 #include <cstddef>
 
 namespace simsync::detail {
 
-/// Steps of such ranks never repeat, and neighboring ones depend on each other: how many of them tell their mean shows
+/// Such steps never repeat, and neighboring ones depend on each other: how many of them tell their mean shows
 /// only as they end.
 class EnoughSteps {
 public:
-  /// `asked` steps of each rank. 0: from kLeast to kMost, until the standard error of their mean is at most kError of
-  /// it.
+  /// `asked` steps of each rank, or common to all. 0: from kLeast to kMost, until the standard error of their mean is
+  /// at most kError of it.
   EnoughSteps(int asked, std::size_t ends_per_step);
 
   static constexpr int kLeast = 60;

@@ -114,8 +114,11 @@ void print_share(std::string& out, const PathShare& share, Seconds step) {
 }
 
 void print_path(std::string& out, const Explanation& e) {
+  const char* which = e.vary      ? " (steps vary; this one is nearest to their mean)"
+                      : !e.steady ? " (not steady: iterations still differ)"
+                                  : "";
   out += fmt::format("Critical path of iteration {}, {}{}:\n", number_of_iteration(e.iteration), format_seconds(e.step),
-                     e.steady ? "" : " (not steady: iterations still differ)");
+                     which);
   for (const PathShare& share : e.resources) print_share(out, share, e.step);
   out += "Longest pieces of it:\n";
   for (std::size_t i = 0; i < std::min(kOpsShown, e.ops.size()); ++i) print_share(out, e.ops[i], e.step);
@@ -150,18 +153,26 @@ void print_collectives(std::string& out, const Explanation& e) {
   }
 }
 
+int nearest_to_mean(const Prediction& recorded) {
+  const auto nearest = std::min_element(recorded.steps.begin(), recorded.steps.end(), [&](Seconds a, Seconds b) {
+    return std::abs((a - recorded.step).value()) < std::abs((b - recorded.step).value());
+  });
+  return static_cast<int>(nearest - recorded.steps.begin());
+}
+
 }  // namespace
 
 Explanation explain(const Problem& problem, const Prediction& recorded) {
   SIMSYNC_ASSERT(!recorded.spans.empty() && !recorded.iteration_end.empty());
   Explanation out;
-  out.iteration = static_cast<int>(recorded.iteration_end.size()) - 1;
-  const double end = recorded.iteration_end.back().value();
+  out.vary = problem.plan.steps_vary();
+  out.iteration = out.vary ? nearest_to_mean(recorded) : static_cast<int>(recorded.iteration_end.size()) - 1;
+  const double end = recorded.iteration_end[static_cast<std::size_t>(out.iteration)].value();
   const double begin =
       out.iteration > 0 ? recorded.iteration_end[static_cast<std::size_t>(out.iteration) - 1].value() : 0.0;
   out.step = Seconds{end - begin};
   out.steady = recorded.steady;
-  out.path = critical_path(problem.plan, problem.cluster, recorded);
+  out.path = critical_path(problem.plan, problem.cluster, recorded, out.iteration);
   out.resources = sum_up(out.path, false);
   out.ops = sum_up(out.path, true);
   out.links = loads(recorded, begin, end);

@@ -37,9 +37,10 @@ struct CollectiveShare {
 };
 
 struct Explanation {
-  int iteration = 0;  ///< the one explained, an index into Prediction::steps: the last
+  int iteration = 0;  ///< the one explained, an index into Prediction::steps: the last, or the nearest to their mean
   Seconds step;       ///< its length, to which the path adds up
   bool steady = true;
+  bool vary = false;  ///< Plan::steps_vary
   std::vector<PathPiece> path;
   std::vector<PathShare> resources;          ///< longest first; add up to `step`
   std::vector<PathShare> ops;                ///< the same time by op and resource, longest first

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
+#include "sim/engine/engine.hpp"
 #include "sim/plan/closed_network.hpp"
 
 namespace simsync {
@@ -24,9 +25,9 @@ std::size_t quantile(const std::vector<double>& shares, double share) {
 }
 
 /// What is in doubt of the mean step because no more were simulated.
-std::string error_text(const Prediction& prediction) {
-  return fmt::format("  simulated    {} steps of each; their mean has a standard error of {:.1f} %\n",
-                     prediction.steps.size(), 100.0 * prediction.step_error);
+std::string error_text(const Prediction& prediction, const char* steps) {
+  return fmt::format("  simulated    {} {}; their mean has a standard error of {:.1f} %\n", prediction.steps.size(),
+                     steps, 100.0 * prediction.step_error);
 }
 
 std::string staleness_text(const std::vector<double>& shares) {
@@ -67,19 +68,29 @@ std::string servers_text(const Plan& plan, const Prediction& prediction) {
   return out;
 }
 
-std::string closed_form_text(const ClosedNetwork& network, int workers, double simulated) {
+/// Simulated: what of its step overlaps is no part of the closed form.
+Seconds step_of_one_alone(Problem problem) {
+  problem.strategy.graph.workers = 1;
+  problem.options.record = false;
+  problem.options.progress = nullptr;
+  compile_again(problem);
+  return replay(problem.plan, problem.cluster, problem.options).step;
+}
+
+std::string closed_form_text(const ClosedNetwork& network, int workers, double simulated, Seconds alone) {
   const double exact = throughput(network, workers).back();
   constexpr double kShown = 0.05;
   const double more = 100.0 * (exact / simulated - 1.0);
   const char* without = more > 0.0 ? "no workers that meet and stay together" : "nothing of a worker's step overlaps";
-  std::string out = fmt::format(
-      "  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: {}; alone it takes {})\n", exact,
-      std::abs(more) < kShown ? 0.0 : more, without, format_seconds(network.round()));
+  std::string out = fmt::format("  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: {})\n",
+                                exact, std::abs(more) < kShown ? 0.0 : more, without);
   const Station* most = network.bottleneck();
   if (most == nullptr) return out;
   return out +
-         fmt::format("  saturation   from {:.1f} workers on: {} takes {} of every step, so at most {:.3g} steps/s\n",
-                     saturation(network), most->name, format_seconds(most->demand), 1.0 / most->demand.value());
+         fmt::format(
+             "  saturation   from {:.1f} workers on: one alone takes {}, {} of it {}, so at most {:.3g} steps/s\n",
+             saturation(network, alone), format_seconds(alone), format_seconds(most->demand), most->name,
+             1.0 / most->demand.value());
 }
 
 std::string span_of_steps(const Prediction& prediction) {
@@ -100,7 +111,7 @@ std::string backup_text(const Plan& plan, const Prediction& prediction) {
              "  thrown away  {:.1f} % of the gradients: those of steps that were over\n",
              1.0 / prediction.step.value(), needed, workers, span_of_steps(prediction), own,
              100.0 * prediction.dropped) +
-         error_text(prediction) + servers_text(plan, prediction);
+         error_text(prediction, "steps") + servers_text(plan, prediction);
 }
 
 }  // namespace
@@ -111,11 +122,12 @@ std::string pace_text(const Problem& problem, const Prediction& prediction) {
   const double rate = workers / prediction.step.value();
   std::string out = fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each {}\n", rate,
                                 span_of_steps(prediction));
-  out += error_text(prediction);
+  out += error_text(prediction, "steps per worker");
   out += staleness_text(prediction.staleness);
   out += servers_text(problem.plan, prediction);
   try {
-    out += closed_form_text(closed_network(problem.plan, problem.cluster), workers, rate);
+    const ClosedNetwork network = closed_network(problem.plan, problem.cluster);
+    out += closed_form_text(network, workers, rate, step_of_one_alone(problem));
   } catch (const PlanError& e) {
     out += fmt::format("  closed form  none: {}\n", e.what());
   }

@@ -12,6 +12,7 @@ namespace {
 /// Empty when folding is exact, else why it is not.
 std::string obstacle(const Plan& plan, const Cluster& cluster) {
   if (!plan.servers.empty()) return "parameter servers make nodes differ";
+  if (plan.steps_vary()) return "every rank draws how long its steps take";
   if (cluster.network.nodes_per_leaf > 0) return "nodes share leaf uplinks";
   if (cluster.network.pair_bandwidth) return "a pair of nodes shares a limit";
   const NodeGroup& first = cluster.group_of(plan.nodes.front());

@@ -41,7 +41,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       telling_(plan, cells_, topology_, ports_, sends_),
       recorder_(options.record),
       pace_(cells_.ranks().size()),
-      enough_(options.steps_per_worker, plan.global_step >= 0 ? 1 : cells_.ranks().size()),
+      enough_(options.steps_per_worker, plan.has_common_steps() ? 1 : cells_.ranks().size()),
       left_behind_(plan, cells_),
       devices_(cells_.ranks().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r)
@@ -80,13 +80,13 @@ void Replay::complete(const Instance& instance) {
   note_pace(instance);
   const int ended = catch_up(instance);
   // The last iteration that counts has the next one in its way, as every other.
-  const int last_needed = !plan_.in_lock_step()         ? std::numeric_limits<int>::max()
+  const int last_needed = plan_.steps_vary()            ? std::numeric_limits<int>::max()
                           : options_.max_iterations > 1 ? options_.max_iterations
                                                         : 0;
   std::vector<Instance> released;
   for (const After& next : cells_.releases(instance.op)) {
     const int k = ended + next.lag;
-    if (k > last_needed || (!plan_.in_lock_step() && stopped_)) continue;
+    if (k > last_needed || (plan_.steps_vary() && stopped_)) continue;
     const auto [begin, end] =
         cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
     for (int cell = begin; cell < end; ++cell) released.push_back({next.op, cell, k});
@@ -109,16 +109,20 @@ void Replay::note_pace(const Instance& ended) {
     left_behind_.step_ended();
     if (!stopped_) iteration_end_.push_back(network_.now());
   }
-  const std::size_t ends = plan_.global_step >= 0 ? iteration_end_.size() : pace_.ends();
-  stopped_ = stopped_ || (enough_.due(ends) && enough_.reached(ends, step_error()));
+  if (!plan_.in_lock_step()) stop_when_enough();
   const bool counts =
       !stopped_ && iteration_end_.size() > LeftBehind::warm_up(static_cast<std::size_t>(enough_.least()));
   if (counts && left_behind_.counted_by(ended.op) >= 0) left_behind_.count(op_of(ended).bytes, is_late(ended));
 }
 
-/// Of the mean step so far, of ranks at their own pace.
+void Replay::stop_when_enough() {
+  const std::size_t ends = plan_.has_common_steps() ? iteration_end_.size() : pace_.ends();
+  stopped_ = stopped_ || (enough_.due(ends) && enough_.reached(ends, step_error()));
+}
+
+/// Of the mean step so far, where steps vary.
 double Replay::step_error() const {
-  if (plan_.global_step < 0) return pace_.step_error();
+  if (!plan_.has_common_steps()) return pace_.step_error();
   const auto first = static_cast<std::ptrdiff_t>(LeftBehind::warm_up(iteration_end_.size()));
   return relative_error({iteration_end_.begin() + first, iteration_end_.end()}, 1);
 }
@@ -158,6 +162,7 @@ void Replay::finish_iteration(int k) {
   if (plan_.global_step < 0) iteration_end_.push_back(network_.now());
   iterations_[static_cast<std::size_t>(k)]->pending = {};
   if (!plan_.in_lock_step()) return;
+  if (plan_.steps_vary()) return stop_when_enough();
   const auto next = static_cast<std::size_t>(k) + 1;
   // Whatever began at this very instant began after it.
   const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();
@@ -296,7 +301,7 @@ void Replay::find_step(Prediction& out) const {
     out.steps.emplace_back(end.value() - before);
     before = end.value();
   }
-  if (!plan_.in_lock_step()) return find_pace(out);
+  if (plan_.steps_vary()) return find_mean(out);
   SIMSYNC_ASSERT(!out.steps.empty());
   // Without convergence the mean of the later half is the best estimate of a step that keeps changing.
   const std::size_t half = steady_ ? out.steps.size() - 1 : out.steps.size() / 2;
@@ -306,11 +311,11 @@ void Replay::find_step(Prediction& out) const {
   out.steady = steady_;
 }
 
-void Replay::find_pace(Prediction& out) const {
-  out.rank_steps = pace_.step_of_each();
+void Replay::find_mean(Prediction& out) const {
   out.step_error = step_error();
   out.steady = true;
-  if (plan_.global_step < 0) {
+  if (!plan_.in_lock_step()) out.rank_steps = pace_.step_of_each();
+  if (!plan_.has_common_steps()) {
     out.step = pace_.step();
     out.staleness = pace_.staleness();
     return;

@@ -49,6 +49,7 @@ private:
   void finish_iteration(int k);
   void note_pace(const Instance& ended);
   int catch_up(const Instance& ended);
+  void stop_when_enough();
   [[nodiscard]] double step_error() const;
   [[nodiscard]] bool is_late(const Instance& instance);
   [[nodiscard]] bool repeats(int k) const;
@@ -60,7 +61,7 @@ private:
   void flow_ended(const Pending& end);
   [[nodiscard]] Prediction result();
   void find_step(Prediction& out) const;
-  void find_pace(Prediction& out) const;
+  void find_mean(Prediction& out) const;
   [[nodiscard]] double slowest_needed() const;
   void record_into(Prediction& out);
 

@@ -142,9 +142,9 @@ double throughput_bound(const ClosedNetwork& network, int workers) {
   return most == nullptr ? alone : std::min(alone, 1.0 / most->demand.value());
 }
 
-double saturation(const ClosedNetwork& network) {
+double saturation(const ClosedNetwork& network, Seconds alone) {
   const Station* most = network.bottleneck();
-  return most == nullptr ? std::numeric_limits<double>::infinity() : network.round() / most->demand;
+  return most == nullptr ? std::numeric_limits<double>::infinity() : alone / most->demand;
 }
 
 ClosedNetwork closed_network(const Plan& plan, const Cluster& cluster) {

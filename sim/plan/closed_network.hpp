@@ -33,9 +33,9 @@ struct ClosedNetwork {
 std::vector<double> throughput(const ClosedNetwork& network, int workers);
 /// No rule of service reaches more: min(n / (Z + sum S_j), 1 / max S_j).
 double throughput_bound(const ClosedNetwork& network, int workers);
-/// The number of workers beyond which the bottleneck bounds the throughput: (Z + sum S_j) / max S_j. Infinite without a
-/// station.
-double saturation(const ClosedNetwork& network);
+/// The number of workers beyond which the bottleneck bounds the throughput, if one alone takes `alone` for a step:
+/// alone / max S_j. Infinite without a station.
+double saturation(const ClosedNetwork& network, Seconds alone);
 
 /// The network that a plan's rounds go through when nothing of a worker overlaps with anything else of it: what one
 /// rank computes, copies and waits for latencies is the delay; bytes through the NIC of each server are two stations,

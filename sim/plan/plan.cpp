@@ -45,11 +45,11 @@ Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration
 }
 
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
-  if (plan.in_lock_step()) return op.duration;
+  if (!plan.steps_vary()) return op.duration;
   constexpr std::uint64_t kCompute = 0;
   Random random = draws_of(plan, kCompute, rank, iteration);
   const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
-  const bool apart = iteration == 0 && plan.backups == 0;
+  const bool apart = iteration == 0 && !plan.has_common_steps();
   const double late = apart ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
   if (plan.step_variation <= 0.0) return late * drawn;
   // Uniform between 1 - sqrt(3) v and 1 + sqrt(3) v: mean 1, standard deviation v.

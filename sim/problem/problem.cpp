@@ -93,6 +93,8 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   detail::relate_devices(cluster, device, model, precision, batch);
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
+  if (settings.options.steps_per_worker > 0 && !plan.steps_vary())
+    notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
   return {.model = model,
           .cluster = std::move(cluster),
           .strategy = std::move(strategy),

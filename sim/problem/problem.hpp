@@ -25,8 +25,8 @@ struct PredictRequest {
   /// `--set key=value` in the user's order. Keys: `step_time`, `precision`, `profile`, `seed`, `fidelity`,
   /// `iterations`, `placement` (GPUs on each of the cluster's GPU nodes: `2,3,4,4`), `straggler` (one node computes so
   /// many times slower), `variable_scale` (bytes of the variables times that, layer times as they are),
-  /// `steps_per_worker` and `step_variation` (of workers at their own pace: how many steps of each are simulated, and
-  /// the coefficient of variation of their compute), `strategy.<option>`, and every key of set_parameter
+  /// `step_variation` (the coefficient of variation of the compute of workers' steps), `steps_per_worker` (how many are
+  /// simulated where they vary), `strategy.<option>`, and every key of set_parameter
   /// (`link.ethernet.per_flow_cap`, ...).
   std::vector<std::pair<std::string, std::string>> settings;
   /// Path of a calibration that is laid over the cluster before the settings; empty: none.

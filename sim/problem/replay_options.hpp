@@ -25,7 +25,7 @@ struct ReplayProgress {
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
   int max_iterations = 12;     ///< 1: the first iteration, from a cold start, without a look at the next
-  int steps_per_worker = 0;    ///< of ranks at their own pace, on average; or Plan::global_step. 0: see EnoughSteps
+  int steps_per_worker = 0;    ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
   double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
   std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
   bool record = false;         ///< keep the spans of every op, for the timeline and the explanation

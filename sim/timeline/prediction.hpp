@@ -76,7 +76,7 @@ struct Prediction {
   /// steps of others ended meanwhile (empty where late ones are left behind).
   std::vector<Seconds> rank_steps;
   std::vector<double> staleness;
-  double step_error = 0.0;  ///< of ranks at their own pace: of `step`, see relative_error
+  double step_error = 0.0;  ///< of `step`, where steps vary (Plan::steps_vary): see relative_error
   double dropped = 0.0;     ///< share of the gradients' bytes that came too late (Plan::backups)
   std::int64_t flows = 0;
   std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine

@@ -1,4 +1,5 @@
 // Workers that do not wait for each other in every step, as real processes on loopback addresses.
+#include <algorithm>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -57,6 +58,31 @@ TEST_CASE("bounded staleness ties the fast workers to the slow one, and what the
       CHECK_THAT(step.value(), WithinRel(measured.rank_steps[2].value(), 0.2));
     }
   }
+}
+
+TEST_CASE("in lock step all wait for the worker that draws the longest step") {
+  Plan plan = test::small_plan("ps", kWorkers);
+  plan.step_variation = 0.5;
+  LaunchOptions options = test::loopback(29'698);
+  options.run.iterations = kSteps;
+  options.slowdown.assign(kWorkers, 5.0);
+  const Measurement measured = launch(plan, options);
+  CHECK(measured.rank_steps.empty());
+  REQUIRE(measured.steps.size() == kSteps);
+  double longest = 0.0;
+  for (int k = options.run.warm_up; k < options.run.warm_up + kSteps; ++k) {
+    double most = 0.0;
+    for (int rank = 0; rank < kWorkers; ++rank) {
+      double compute = 0.0;
+      for (const Op& op : plan.ops)
+        if (op.kind == OpKind::Compute) compute += options.slowdown.front() * compute_time(plan, op, rank, k).value();
+      most = std::max(most, compute);
+    }
+    longest += most / kSteps;
+  }
+  CHECK(longest > 1.3 * 0.03);  // 30 ms without variation
+  CHECK(measured.step().value() > 0.99 * longest);
+  CHECK_THAT(measured.step().value(), !WithinRel(measured.quantile(0.5).value(), 1e-9));  // the mean
 }
 
 TEST_CASE("a bound by worker clocks ties the fast workers to the slow one") {

@@ -63,7 +63,7 @@ TEST_CASE("what passes between two iterations is not part of a step's active tim
                            .iteration_end = {2.5, 4.5, 5.0, 9.0},
                            .timed = {0.5, 0.5, 0.0, 1.0},
                            .spans = {}};
-  const Measurement measured = merge({first, second}, 1);
+  const Measurement measured = merge({first, second}, 1, false);
   REQUIRE(measured.steps.size() == 2);
   CHECK(measured.steps[0] == Seconds{2.0});
   CHECK(measured.active[0] == Seconds{1.5});

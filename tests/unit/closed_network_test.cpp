@@ -37,7 +37,8 @@ TEST_CASE("mean value analysis by hand", "[async]") {
   CHECK_THAT(x[2], WithinRel(3.0 / (4.0 + 2.5 / 4.25), 1e-12));
   CHECK(throughput_bound(network, 2) == 0.5);
   CHECK(throughput_bound(network, 8) == 1.0);
-  CHECK(saturation(network) == 4.0);
+  CHECK(saturation(network, network.round()) == 4.0);
+  CHECK(saturation(network, Seconds{2.5}) == 2.5);
   CHECK(network.bottleneck()->name == "a");
   CHECK_THAT(throughput(network, 200).back(), WithinRel(1.0, 1e-3));
 }
@@ -45,7 +46,7 @@ TEST_CASE("mean value analysis by hand", "[async]") {
 TEST_CASE("a network without a station grows without bound", "[async]") {
   const ClosedNetwork network{.delay = Seconds{2.0}, .stations = {}};
   CHECK(throughput(network, 4).back() == 2.0);
-  CHECK(std::isinf(saturation(network)));
+  CHECK(std::isinf(saturation(network, network.round())));
   CHECK(network.bottleneck() == nullptr);
 }
 

@@ -30,6 +30,16 @@ const LabModel& one_layer() {
   return kModel;
 }
 
+/// The same, whose steps take 4 ms as often as 8.
+const LabModel& four_or_eight() {
+  static const LabModel kModel = [] {
+    LabModel out = one_layer();
+    out.profile.steps = {{{Seconds{2e-3}, Seconds{2e-3}}}, {{Seconds{4e-3}, Seconds{4e-3}}}};
+    return out;
+  }();
+  return kModel;
+}
+
 double asynchronous(const Cluster& cluster, int workers) {
   return run(one_layer(), cluster, read_at_start(one_layer().model, workers, {workers, -1}, false)).step.value();
 }
@@ -133,21 +143,65 @@ TEST_CASE("a bound by worker clocks: none ahead is lock step, far ahead is async
   CHECK_THAT(bounded(1000).step.value(), WithinRel(bounded(std::nullopt).step.value(), 1e-9));
 }
 
-TEST_CASE("a staleness of one step hides what workers wait for each other in turn", "[async]") {
-  // In each step another of two workers takes 8 ms instead of 4: in lock step both take 8 ms, on average they take 6.
-  const LabModel& lab = one_layer();
+TEST_CASE("lock step waits for the worker that draws the longest step", "[async]") {
+  // Two workers take 4 or 8 ms, as they draw: three times in four one of them takes 8, 7 ms on average.
   const Cluster cluster = lab_cluster(2, 1, {.nic = kNothing}, 1);
-  LabModel varied = lab;
-  varied.profile.steps = {{{Seconds{2e-3}, Seconds{2e-3}}}, {{Seconds{4e-3}, Seconds{4e-3}}}};
+  const auto step = [&](Strategy strategy, std::optional<int> slack) {
+    strategy.graph.slack = slack;
+    return run(four_or_eight(), cluster, strategy, {.steps_per_worker = 1000});
+  };
+  const Model& model = four_or_eight().model;
+  const Prediction synchronous = step(read_at_start(model, 2, {2, -1}, true), std::nullopt);
+  CHECK_THAT(synchronous.step.value(), WithinRel(7e-3, 0.02));
+  CHECK(synchronous.step_error > 0.0);
+  CHECK(synchronous.rank_steps.empty());
+  CHECK_THAT(step(read_at_start(model, 2, {2, -1}, false), 0).step.value(), WithinRel(7e-3, 0.02));
+  CHECK_THAT(step(all_reduced(model, 2), std::nullopt).step.value(), WithinRel(7e-3, 0.02));
+}
+
+TEST_CASE("no node stands for others whose workers draw other steps", "[async]") {
+  // The longest of four steps, each 4 ms times a factor between 1 - 0.3 sqrt(3) and 1 + 0.3 sqrt(3), is 1 + 0.6 x 0.3
+  // sqrt(3) times 4 ms on average.
+  LabModel varied = one_layer();
+  varied.profile.variation = 0.3;
+  const Cluster cluster = lab_cluster(4, 1, {.nic = kNothing}, 0);
+  const Strategy strategy = all_reduced(varied.model, 4);
+  const Prediction drawn = run(varied, cluster, strategy, {.steps_per_worker = 1000});
+  CHECK_THAT(drawn.step.value(), WithinRel(4e-3 * (1.0 + 0.6 * 0.3 * std::sqrt(3.0)), 0.02));
+  CHECK(drawn.simulated_ranks == 4);
+  CHECK(run(one_layer(), cluster, strategy).simulated_ranks == 1);
+  CHECK_THROWS_WITH(run(varied, cluster, strategy, {.fidelity = Fidelity::Folded}),
+                    ContainsSubstring("every rank draws how long its steps take"));
+}
+
+TEST_CASE("a staleness of one step hides what workers wait for each other in turn", "[async]") {
+  // In lock step 7 ms; on average they take 6.
+  const Cluster cluster = lab_cluster(2, 1, {.nic = kNothing}, 1);
   const auto step = [&](int staleness) {
-    return run(varied, cluster, read_at_start(varied.model, 2, {2, -1}, true, staleness), {.steps_per_worker = 400})
+    return run(four_or_eight(), cluster, read_at_start(four_or_eight().model, 2, {2, -1}, true, staleness),
+               {.steps_per_worker = 400})
         .step.value();
   };
   const double near = step(1);
   const double far = step(8);
-  CHECK(near < 8e-3);
+  CHECK(near < step(0));
   CHECK(far < near);
   CHECK_THAT(far, WithinRel(6e-3, 0.05));
+}
+
+TEST_CASE("with a bound, however large, servers update once for all workers", "[async]") {
+  // A thread takes 2 ms for an update. Asynchronous ones come one after another, 2 ms for the step of each worker; of
+  // those with a bound, one in four does it.
+  Cluster cluster = lab_cluster(4, 1, {.nic = kNothing}, 1);
+  CpuClass& server = cluster.groups.back().cpu;
+  server.threads = 1;
+  server.sum_rate = BytesPerSecond{kNothing};
+  server.update_rate = BytesPerSecond{0.5e9};
+  const auto step = [&](bool sync, int staleness) {
+    return run(one_layer(), cluster, read_at_start(one_layer().model, 4, {4, -1}, sync, staleness)).step.value();
+  };
+  CHECK_THAT(step(false, 0), WithinRel(4 * 2e-3, 0.01));
+  CHECK_THAT(step(true, 1000), WithinRel(4e-3, 0.01));
 }
 
 TEST_CASE("what ends of steps leave in doubt comes from stretches of them", "[async]") {

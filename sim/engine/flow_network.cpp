@@ -103,6 +103,7 @@ struct FlowNetwork::State {
   std::shared_ptr<Delay> last_delay;
 
   void add_page();
+  void go_to(double date);  ///< with nothing under way
   s4u::Link* cap_link(double cap);
   void flush();
   void launch(const PendingFlow& flow);
@@ -139,11 +140,16 @@ FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
   // SimGrid's clock only goes forward. A double tells dates between 2^16 and 2^17 seconds 15 ps apart, wherever in this
   // range a problem begins: so the same problem has the same answer, to the last bit, whatever was asked before.
   constexpr double kFirstDate = 65536.0;
-  simgrid::kernel::timer::Timer::set(kFirstDate, [] {});
-  state_->engine->run();
+  state_->go_to(kFirstDate);
 }
 
 FlowNetwork::~FlowNetwork() = default;
+
+void FlowNetwork::State::go_to(double date) {
+  if (date <= s4u::Engine::get_clock()) return;
+  simgrid::kernel::timer::Timer::set(date, [] {});
+  engine->run();
+}
 
 void FlowNetwork::State::add_page() {
   constexpr int kHostsPerPage = 2048;
@@ -190,6 +196,9 @@ void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   s.started = 0;
   s.in_flight = 0;
   s.work = 0;
+  // Half of the dates' resolution is rounded to the even one of two dates: which it is must not depend on the origin.
+  constexpr double kMicrosecond = 0x1p-20;
+  s.go_to(kMicrosecond * std::ceil(s4u::Engine::get_clock() / kMicrosecond));
   s.origin = s4u::Engine::get_clock();
   for (const BytesPerSecond bandwidth : bandwidths) add_link(bandwidth);
 }

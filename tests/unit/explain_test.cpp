@@ -24,7 +24,7 @@ double free_step(const std::vector<WhatIf>& answers, const std::string& what) {
 /// Pieces follow each other without gaps and fill the step.
 void require_complete(const Explanation& explanation, const Prediction& prediction) {
   REQUIRE(!explanation.path.empty());
-  const double end = prediction.iteration_end.back().value();
+  const double end = prediction.iteration_end[static_cast<std::size_t>(explanation.iteration)].value();
   const double begin = end - explanation.step.value();
   double at = begin;
   for (const PathPiece& piece : explanation.path) {
@@ -89,6 +89,19 @@ TEST_CASE("two ranks and one layer: the step is explained to the millisecond", "
   REQUIRE_THAT(to_text(WhatIf{"compute", Seconds{0.114}}, e.step), ContainsSubstring("114.000 ms   23.5 % less"));
   REQUIRE_THAT(to_text(WhatIf{"compute", 1.1 * e.step}, e.step),
                ContainsSubstring("163.900 ms   10.0 % more (queues serve in another order)"));
+}
+
+TEST_CASE("of steps that vary the one nearest to their mean is explained", "[engine][explain]") {
+  Problem problem = two_ranks();
+  problem.profile.variation = 0.3;
+  compile_again(problem);
+  const Prediction prediction = recorded(problem);
+  const Explanation e = explain(problem, prediction);
+  require_complete(e, prediction);
+  const auto from_mean = [&](Seconds step) { return std::abs((step - prediction.step).value()); };
+  for (const Seconds step : prediction.steps) REQUIRE(from_mean(step) >= from_mean(e.step) - 1e-9);
+  REQUIRE(from_mean(prediction.steps.back()) > 2.0 * from_mean(e.step));
+  REQUIRE_THAT(to_text(e), ContainsSubstring("(steps vary; this one is nearest to their mean)"));
 }
 
 TEST_CASE("what a message costs besides its bytes does not grow with a protocol's share of the rate",

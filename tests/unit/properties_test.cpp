@@ -1,4 +1,5 @@
 // What must hold for every strategy: scaling, relabelling, determinism and bounds.
+#include "sim/engine/flow_network.hpp"
 #include "strategies/builders.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab_run.hpp"
@@ -78,6 +79,24 @@ TEST_CASE("the same question has the same answer, whatever was asked before", "[
     // Another number of questions in between, so that the clock stands elsewhere.
     const LabModel other = unequal(0.7 + 0.1 * round);
     (void)run(other, costly(1.0), built("ddp", other, costly(1.0), 6));
+  }
+}
+
+TEST_CASE("halves of the clock's resolution are rounded alike, wherever a problem begins", "[engine][property]") {
+  constexpr double kResolution = 0x1p-36;  // of doubles between 2^16 and 2^17
+  FlowNetwork& network = FlowNetwork::instance();
+  const auto time_of = [&](double delay) {
+    network.begin({});
+    network.after(Seconds{delay}, 0);
+    Seconds end;
+    network.run([&](FlowNetwork::Token) { end = network.now(); });
+    return end.value();
+  };
+  const double first = time_of(1.5 * kResolution);
+  CHECK(first >= kResolution);
+  for (int moved = 0; moved < 4; ++moved) {
+    (void)time_of(kResolution);  // the last bit of the clock is another one
+    CHECK(time_of(1.5 * kResolution) == first);
   }
 }
 

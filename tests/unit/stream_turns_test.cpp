@@ -78,4 +78,5 @@ TEST_CASE("windows of a strategy: 0 shares evenly, none serves whole messages", 
   CHECK(turns(Bytes{0}, std::nullopt) == Turns{{kFrame, kFrame}});
   CHECK(turns(Bytes{65'536}, std::nullopt) == Turns{{65'536.0, kWhole}});
   CHECK(turns(Bytes{65'536}, Bytes{1}) == Turns{{65'536.0, kFrame}});
+  CHECK_THROWS_WITH(turns(Bytes{0}, Bytes{65'536}), ContainsSubstring("win_next exclude each other"));
 }

@@ -13,12 +13,17 @@ constexpr int kPerGpu = 2;
 constexpr int kHostOrder = 1000;
 constexpr int kLinkOrder = 2000;
 
-/// Of ranks at their own pace hundreds of steps are simulated; runs in lock step have fewer, but where more are asked
-/// for.
-constexpr std::size_t kMostIterations = 60;
-
-std::size_t shown_iterations(const Prediction& prediction) {
-  return std::min(prediction.iteration_end.size(), kMostIterations);
+/// Of steps that vary hundreds are simulated: the first ones, as long as a viewer takes them in.
+std::size_t shown_iterations(const Plan& plan, const Prediction& prediction) {
+  constexpr std::size_t kMost = 60;
+  constexpr std::size_t kLeast = 2;
+  constexpr std::size_t kMostEvents = 400'000;  // of some 250 bytes
+  std::size_t events = prediction.traffic.flows.size();
+  for (const Span& span : prediction.spans)
+    events += std::max<std::size_t>(1, plan.ops[static_cast<std::size_t>(span.op)].parts.size());
+  const std::size_t iterations = prediction.iteration_end.size();
+  const std::size_t fitting = events == 0 ? kMost : std::max(kLeast, kMostEvents * iterations / events);
+  return std::min({iterations, kMost, fitting});
 }
 
 RowKey compute_row(Place gpu) {
@@ -57,12 +62,11 @@ std::int64_t nanoseconds(Seconds t) {
   return std::llround(t.value() * 1e9);
 }
 
-TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction) : plan_(plan), prediction_(prediction) {
+TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction)
+    : plan_(plan), prediction_(prediction), shown_(shown_iterations(plan, prediction)) {
   add_iterations();
   // What had begun of the next iteration when the last one ended is left out.
-  const auto complete = [&](const auto& what) {
-    return static_cast<std::size_t>(what.iteration) < shown_iterations(prediction);
-  };
+  const auto complete = [&](const auto& what) { return static_cast<std::size_t>(what.iteration) < shown_; };
   for (std::size_t id = 0; id < prediction.spans.size(); ++id)
     if (complete(prediction.spans[id])) add_span(static_cast<std::int32_t>(id));
   for (std::size_t id = 0; id < prediction.traffic.flows.size(); ++id)
@@ -72,7 +76,7 @@ TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction) : pla
 
 void TimelineRows::add_iterations() {
   std::int64_t begin = 0;
-  for (std::size_t k = 0; k < shown_iterations(prediction_); ++k) {
+  for (std::size_t k = 0; k < shown_; ++k) {
     const std::int64_t end = nanoseconds(prediction_.iteration_end[k]);
     rows_[{kJobProcess, 0, "iterations"}].push_back(
         {begin, end, TimelineEvent::Kind::Iteration, static_cast<std::int32_t>(k)});

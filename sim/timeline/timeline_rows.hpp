@@ -75,6 +75,7 @@ private:
 
   const Plan& plan_;
   const Prediction& prediction_;
+  std::size_t shown_;  ///< iterations
   std::map<RowKey, std::vector<TimelineEvent>> rows_;
   std::map<std::tuple<int, OpId, int>, std::size_t> last_flow_;  ///< link, op, iteration -> latest event of its row
   std::vector<Thread> threads_;

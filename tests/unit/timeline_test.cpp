@@ -93,6 +93,25 @@ TEST_CASE("a timeline has a row for each stream and each link", "[engine][timeli
   REQUIRE(trace.whole["otherData"]["fidelity"] == "fluid");
 }
 
+TEST_CASE("of many steps the first are shown, fewer of large ones", "[engine][timeline]") {
+  const auto shown = [](std::size_t parts) {
+    Problem problem = two_ranks();
+    problem.profile.variation = 0.3;
+    problem.options.steps_per_worker = 100;
+    compile_again(problem);
+    for (Op& op : problem.plan.ops) {
+      if (op.kind != OpKind::Compute) continue;
+      const ComputePart first = op.parts.front();
+      op.parts.assign(parts, {first.layer, first.phase, (1.0 / static_cast<double>(parts)) * op.duration});
+    }
+    return trace_of(problem, recorded(problem)).events.at("job|iterations").size();
+  };
+  CHECK(shown(1) == 60);
+  // Two ranks, two ops of compute: a little more than 4 x 2000 boxes a step, of which 400,000 are shown.
+  CHECK(shown(2000) < 50);
+  CHECK(shown(2000) >= 45);
+}
+
 TEST_CASE("a folded timeline says what its nodes stand for", "[engine][timeline]") {
   const Problem problem =
       problem_of(chain({{1000, 2500}}), slow_cluster(5), "all-reduce", 5, {Seconds{0.010}, Seconds{0.020}});

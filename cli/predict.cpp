@@ -34,6 +34,9 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
   std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy,
                            row.workers, row.batch);
   std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
+  if (prediction.step_error >= 0.0005)
+    std::cout << fmt::format("  steps vary   mean of {}, its standard error {:.1f} %\n", prediction.steps.size(),
+                             100.0 * prediction.step_error);
   if (row.step_low < row.step_high)
     std::cout << fmt::format("  90 % within  {} to {}\n", format_seconds(row.step_low), format_seconds(row.step_high));
   if (row.backups > 0)
@@ -61,13 +64,12 @@ void print_explanation(std::ostream& out, const Problem& problem, const Predicti
   what_if(problem, prediction, [&](const WhatIf& answer) { out << to_text(answer, prediction.step) << std::flush; });
 }
 
-/// With a bar for those that take long. At least two iterations are needed, more where the second took another time.
+/// With a bar for those that take long.
 Prediction replay_with_bar(const Problem& problem) {
   ProgressBar bar(0);
   ReplayOptions options = problem.options;
   options.progress = [&](const ReplayProgress& now) {
-    const int expected = std::min(options.max_iterations, std::max(2, now.iterations + 1));
-    const auto total = std::max(now.completed, expected * now.ops);
+    const auto total = std::max(now.completed, now.expected * now.ops);
     bar.set(static_cast<std::size_t>(now.completed), static_cast<std::size_t>(total),
             fmt::format("iteration {}, {} flows", now.iterations + 1, now.flows));
   };

@@ -153,10 +153,12 @@ void print_collectives(std::string& out, const Explanation& e) {
   }
 }
 
+/// Among those that count.
 int nearest_to_mean(const Prediction& recorded) {
-  const auto nearest = std::min_element(recorded.steps.begin(), recorded.steps.end(), [&](Seconds a, Seconds b) {
-    return std::abs((a - recorded.step).value()) < std::abs((b - recorded.step).value());
-  });
+  const auto nearest =
+      std::min_element(recorded.steps.begin() + recorded.warm_up, recorded.steps.end(), [&](Seconds a, Seconds b) {
+        return std::abs((a - recorded.step).value()) < std::abs((b - recorded.step).value());
+      });
   return static_cast<int>(nearest - recorded.steps.begin());
 }
 

@@ -68,7 +68,7 @@ std::string servers_text(const Plan& plan, const Prediction& prediction) {
   return out;
 }
 
-/// Simulated: what of its step overlaps is no part of the closed form.
+/// The first worker's, simulated: what of its step overlaps is no part of the closed form.
 Seconds step_of_one_alone(Problem problem) {
   problem.strategy.graph.workers = 1;
   problem.options.record = false;
@@ -81,9 +81,11 @@ std::string closed_form_text(const ClosedNetwork& network, int workers, double s
   const double exact = throughput(network, workers).back();
   constexpr double kShown = 0.05;
   const double more = 100.0 * (exact / simulated - 1.0);
-  const char* without = more > 0.0 ? "no workers that meet and stay together" : "nothing of a worker's step overlaps";
-  std::string out = fmt::format("  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: {})\n",
-                                exact, std::abs(more) < kShown ? 0.0 : more, without);
+  std::string out = fmt::format(
+      "  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: random times of service; "
+      "nothing of "
+      "a step overlaps, so that one alone takes {})\n",
+      exact, std::abs(more) < kShown ? 0.0 : more, format_seconds(network.round()));
   const Station* most = network.bottleneck();
   if (most == nullptr) return out;
   return out +

@@ -222,6 +222,12 @@ void Replay::flow_ended(const Pending& end) {
   if (way.connection.from_node >= 0) sends_.end(way.connection, end.bytes);
 }
 
+/// At least so many in all.
+int Replay::expected_iterations() const {
+  const int next = static_cast<int>(iteration_end_.size()) + 1;
+  return plan_.steps_vary() ? std::max(enough_.least(), next) : std::min(options_.max_iterations, std::max(2, next));
+}
+
 /// Calls back once in so many events that it costs nothing.
 void Replay::report() {
   constexpr std::int64_t kEvery = 256;
@@ -229,6 +235,7 @@ void Replay::report() {
   options_.progress({.ops = static_cast<std::int64_t>(cells_.instances()),
                      .completed = completed_,
                      .iterations = static_cast<int>(iteration_end_.size()),
+                     .expected = expected_iterations(),
                      .flows = network_.flows_started()});
 }
 
@@ -323,6 +330,7 @@ void Replay::find_mean(Prediction& out) const {
   out.dropped = left_behind_.dropped();
   const std::size_t first = LeftBehind::warm_up(out.steps.size());
   const std::size_t last = out.steps.size() - 1;
+  out.warm_up = static_cast<int>(std::min(first + 1, last));
   out.step = first == last ? out.steps.back()
                            : 1.0 / static_cast<double>(last - first) * (iteration_end_[last] - iteration_end_[first]);
 }

@@ -56,6 +56,7 @@ private:
   void drain();
   void handle(FlowNetwork::Token token);
   void report();
+  [[nodiscard]] int expected_iterations() const;
   FlowNetwork::Token token(Pending pending);
   void start_flow(int path, double bytes, Pending end);
   void flow_ended(const Pending& end);

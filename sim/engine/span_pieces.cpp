@@ -59,7 +59,9 @@ void SpanCutter::add(double begin, double end, const std::string& resource, cons
 
 void SpanCutter::cut_compute(const Op& op, const Span& span) {
   const Place place = prediction_.ranks[static_cast<std::size_t>(span.cell)];
-  const double slowdown = cluster_.group_of(place.node).compute_slowdown;
+  const Seconds drawn = compute_time(plan_, op, span.cell, span.iteration);
+  const double slowdown =
+      cluster_.group_of(place.node).compute_slowdown * (op.duration.value() > 0.0 ? drawn / op.duration : 1.0);
   double at = span.start.value();
   const double end = span.end.value();
   for (const ComputePart& part : op.parts) {

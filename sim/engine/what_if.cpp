@@ -25,6 +25,7 @@ Problem with_free_compute(const Problem& problem) {
   Problem out = problem;
   for (LayerTime& layer : out.profile.layers) layer = {};
   out.profile.steps.clear();
+  out.profile.variation = 0.0;
   out.profile.update = Seconds{0.0};
   for (auto& [name, device] : out.cluster.devices) {
     device.memory_bandwidth *= kFree;

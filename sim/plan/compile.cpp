@@ -116,6 +116,7 @@ Seconds compression_time(const VariableStrategy& how, double bytes, const Device
 
 void write_compute(PlanWriter& writer) {
   const std::size_t layers = writer.model.layer_count();
+  const bool drawn = !in_lock_step(writer.strategy);
   const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous) {
     const Seconds duration = writer.profile.layers[layer].*part;
     Op op;
@@ -124,7 +125,8 @@ void write_compute(PlanWriter& writer) {
     op.queue = writer.compute;
     op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
     op.duration = duration;
-    for (const auto& step : writer.profile.steps) op.samples.push_back(step[layer].*part);
+    if (drawn)
+      for (const auto& step : writer.profile.steps) op.samples.push_back(step[layer].*part);
     op.parts = {{static_cast<std::int32_t>(layer), phase, duration}};
     if (previous >= 0) op.after.push_back({previous, 0});
     return writer.add(std::move(op));
@@ -316,7 +318,6 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
   writer.plan.step_variation = profile.variation;
-  writer.plan.profiled_steps = static_cast<int>(profile.steps.size());
   writer.plan.seed = profile.seed;
   writer.plan.backups = strategy.graph.backups;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);

@@ -104,7 +104,7 @@ struct Op {
   /// first.
   Seconds packing;
   std::vector<ComputePart> parts;  ///< Compute only; may be empty
-  /// Compute only: `duration` in each step that was profiled; a rank draws one for all ops of a step.
+  /// Compute only: `duration` in each step that was profiled; a rank at its own pace draws one for all ops of a step.
   std::vector<Seconds> samples;
   /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
   bool one_at_a_time = false;
@@ -165,7 +165,6 @@ struct Plan {
   OpId global_step = -1;
   int backups = 0;
   double step_variation = 0.0;  ///< of the compute of ranks' steps: its coefficient of variation
-  int profiled_steps = 0;       ///< that ranks draw theirs from (Op::samples); 0: only a mean is known
   std::uint64_t seed = 1;       ///< of what ranks draw
   std::int32_t tensors = 0;     ///< pieces that servers keep, see Op::tensor
   std::vector<Queue> queues;
@@ -179,15 +178,15 @@ struct Plan {
   /// Whether steps are common to all ranks: these are in lock step, or only the latest are left behind.
   [[nodiscard]] bool has_common_steps() const { return in_lock_step() || global_step >= 0; }
   /// Whether no step is like another, because ranks are at their own pace or draw how long each takes them.
-  [[nodiscard]] bool steps_vary() const { return !in_lock_step() || step_variation > 0.0 || profiled_steps > 0; }
+  [[nodiscard]] bool steps_vary() const { return !in_lock_step() || step_variation > 0.0; }
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] int cell_count(Scope scope) const;
   /// First rank of a cell and one past its last.
   [[nodiscard]] std::pair<int, int> cell_ranks(Scope scope, int cell) const;
 };
 
-/// How long a compute op takes a rank in an iteration, on a device of speed 1. A rank draws one of the profiled steps
-/// and how far it is from the mean, for each of its own, the same on every back end. Where neither is known it is
+/// How long a compute op takes a rank in an iteration, on a device of speed 1. A rank draws how far each of its steps
+/// is from the mean, and one at its own pace a profiled step, the same on every back end. Where neither is known it is
 /// `duration`. Ranks that nothing brings together do not begin all at once: in the first iteration their compute is
 /// longer by a random part of what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);

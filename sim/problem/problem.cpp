@@ -95,6 +95,8 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
   if (settings.options.steps_per_worker > 0 && !plan.steps_vary())
     notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
+  if (settings.options.max_iterations != ReplayOptions{}.max_iterations && plan.steps_vary())
+    notes.emplace_back("iterations has no effect: steps vary, and steps_per_worker says how many are simulated");
   return {.model = model,
           .cluster = std::move(cluster),
           .strategy = std::move(strategy),

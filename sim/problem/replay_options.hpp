@@ -19,13 +19,14 @@ struct ReplayProgress {
   std::int64_t ops = 0;        ///< instances of ops of one iteration
   std::int64_t completed = 0;  ///< of all iterations so far
   int iterations = 0;          ///< that have ended
+  int expected = 0;            ///< iterations in all, at least
   std::int64_t flows = 0;      ///< started so far
 };
 
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
-  int max_iterations = 12;     ///< 1: the first iteration, from a cold start, without a look at the next
-  int steps_per_worker = 0;    ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
+  int max_iterations = 12;   ///< of steps that do not vary; 1: the first, from a cold start, without a look at the next
+  int steps_per_worker = 0;  ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
   double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
   std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
   bool record = false;         ///< keep the spans of every op, for the timeline and the explanation

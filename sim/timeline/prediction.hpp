@@ -76,6 +76,7 @@ struct Prediction {
   /// steps of others ended meanwhile (empty where late ones are left behind).
   std::vector<Seconds> rank_steps;
   std::vector<double> staleness;
+  int warm_up = 0;          ///< first of `steps` that do not count, where steps are common and vary
   double step_error = 0.0;  ///< of `step`, where steps vary (Plan::steps_vary): see relative_error
   double dropped = 0.0;     ///< share of the gradients' bytes that came too late (Plan::backups)
   std::int64_t flows = 0;

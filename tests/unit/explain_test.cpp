@@ -99,8 +99,15 @@ TEST_CASE("of steps that vary the one nearest to their mean is explained", "[eng
   const Explanation e = explain(problem, prediction);
   require_complete(e, prediction);
   const auto from_mean = [&](Seconds step) { return std::abs((step - prediction.step).value()); };
-  for (const Seconds step : prediction.steps) REQUIRE(from_mean(step) >= from_mean(e.step) - 1e-9);
+  REQUIRE(prediction.warm_up >= 12);  // a fifth of 60
+  REQUIRE(e.iteration >= prediction.warm_up);
+  for (auto step = prediction.steps.begin() + prediction.warm_up; step != prediction.steps.end(); ++step)
+    REQUIRE(from_mean(*step) >= from_mean(e.step) - 1e-9);
   REQUIRE(from_mean(prediction.steps.back()) > 2.0 * from_mean(e.step));
+  // 114 ms of 149 are no compute (above); what the draws add to that is the slower rank's forward, backward and update.
+  const double compute = time_of(e, "compute forward") + time_of(e, "compute backward") + time_of(e, "compute update");
+  REQUIRE_THAT(e.step.value() - compute, WithinAbs(0.114, 1e-6));
+  REQUIRE_THAT(time_of(e, "compute backward"), WithinRel(2.0 * time_of(e, "compute forward"), 1e-6));
   REQUIRE_THAT(to_text(e), ContainsSubstring("(steps vary; this one is nearest to their mean)"));
 }
 

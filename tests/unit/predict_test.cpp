@@ -191,19 +191,22 @@ TEST_CASE("a seed reaches what workers draw, also in real runs", "[predict]") {
   CHECK(compute_time(real.plan, *computes, 1, 0) != compute_time(asked("8").plan, *computes, 1, 0));
 }
 
-TEST_CASE("a number of steps where all are alike is noted", "[predict]") {
-  const auto notes = [](const std::string& variation) {
+TEST_CASE("a number of steps that has no effect is noted", "[predict]") {
+  const auto notes = [](const std::string& key, const std::string& variation) {
     return prepare({.model = "alexnet",
                     .cluster = "two-nodes",
                     .strategy = "ddp",
                     .workers = 2,
                     .batch = {},
-                    .settings = {{"steps_per_worker", "100"}, {"step_variation", variation}}})
+                    .settings = {{key, "100"}, {"step_variation", variation}}})
         .notes;
   };
-  CHECK(notes("0.1").empty());
-  REQUIRE(notes("0").size() == 1);
-  CHECK(notes("0").front().starts_with("steps_per_worker has no effect"));
+  CHECK(notes("steps_per_worker", "0.1").empty());
+  CHECK(notes("iterations", "0").empty());
+  REQUIRE(notes("steps_per_worker", "0").size() == 1);
+  CHECK(notes("steps_per_worker", "0").front().starts_with("steps_per_worker has no effect"));
+  REQUIRE(notes("iterations", "0.1").size() == 1);
+  CHECK(notes("iterations", "0.1").front().starts_with("iterations has no effect"));
 }
 
 TEST_CASE("a step with backup workers counts the gradients that it takes", "[predict]") {

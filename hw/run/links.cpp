@@ -38,8 +38,6 @@ public:
   }
   [[nodiscard]] std::size_t queued() const { return queued_; }
   virtual void cancel() = 0;
-  /// Tells the other end that no frame follows; true: it answers with the end of the call.
-  virtual bool end_writing() { return false; }
   /// Waits until gRPC has taken all frames or takes no more, at most until `deadline`.
   void wait_until_written(std::chrono::steady_clock::time_point deadline) {
     std::unique_lock lock(mutex_);
@@ -155,14 +153,6 @@ public:
     read(ok);
     if (!ok) release();
   }
-  bool end_writing() override {
-    stop_writing();
-    if (released_.exchange(true)) return false;
-    StartWritesDone();
-    RemoveHold();
-    return true;
-  }
-  /// What the other end has not read yet is lost.
   void cancel() override {
     context_.TryCancel();
     release();
@@ -361,9 +351,6 @@ private:
     }
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     for (Stream* stream : control) stream->wait_until_written(deadline);
-    std::erase_if(control, [](Stream* stream) { return !stream->end_writing(); });
-    for (Stream* stream : control)
-      stream->wait_until_done(std::chrono::duration<double>(deadline - std::chrono::steady_clock::now()).count());
   }
   static Stream* data_stream(const std::vector<std::unique_ptr<Stream>>& streams) {
     Stream* least = streams.front().get();

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -169,29 +168,6 @@ TEST_CASE("of two processes of one rank the second is not let in") {
     second.connect(0, address, 2, 5.0);
   });
   CHECK_THAT(run.error(), Contains("agent 1 is not let in by agent 0") && Contains("with the same rank"));
-}
-
-TEST_CASE("what is said just before a connection is closed arrives") {
-  std::atomic<int> heard = 0;
-  const Links::Handlers listen{.frame =
-                                   [&](AgentId, const FrameHeader&, Pieces payload) {
-                                     if (text_of(payload) == "last words") ++heard;
-                                   },
-                               .lost = [](AgentId, const std::string&) {}};
-  const Links::Handlers deaf{.frame = [](AgentId, const FrameHeader&, Pieces) {},
-                             .lost = [](AgentId, const std::string&) {}};
-  Links agent0(0, "127.0.0.1:0", listen);
-  const std::string address = "127.0.0.1:" + std::to_string(agent0.port());
-  constexpr int kPeers = 10;
-  for (AgentId peer = 1; peer <= kPeers; ++peer) {
-    Links links(peer, "127.0.0.1:0", deaf);
-    links.connect(0, address, 1, 5.0);
-    for (int before = 0; before < 20; ++before) links.send(0, {.kind = FrameKind::Ended}, "word");
-    links.send(0, {.kind = FrameKind::Failed}, "last words");
-  }
-  for (int tenths = 0; tenths < 50 && heard < kPeers; ++tenths)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  CHECK(heard == kPeers);
 }
 
 TEST_CASE("a started worker that dies in a collective is named by the others") {

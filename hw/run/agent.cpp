@@ -136,12 +136,14 @@ private:
   Inbox inbox_;
   Meeting meeting_;
   Links links_;
-  // These end last: a collective under way may wait for ranks that end only once tell_others() has told them.
+  // Not take_part()'s own: the executor's end waits for a collective under way, which may wait for ranks that end only
+  // once tell_others() has told them.
   DeviceOfRank device_;
   std::unique_ptr<Executor> executor_;
 };
 
-/// Gloo writes to peers that may be gone: that shall be an error that can be told, not this process's end.
+/// Gloo writes to peers that may be gone: that shall be an error that can be told, not this process's end. For the
+/// whole process, in which there is one agent.
 class NoSigpipe {
 public:
   NoSigpipe() : before_(std::signal(SIGPIPE, SIG_IGN)) {}

@@ -83,8 +83,7 @@ std::string closed_form_text(const ClosedNetwork& network, int workers, double s
   const double more = 100.0 * (exact / simulated - 1.0);
   std::string out = fmt::format(
       "  closed form  {:.3g} steps/s, {:+.1f} % of the simulated (mean value analysis: random times of service; "
-      "nothing of "
-      "a step overlaps, so that one alone takes {})\n",
+      "nothing of a step overlaps, so that one alone takes {})\n",
       exact, std::abs(more) < kShown ? 0.0 : more, format_seconds(network.round()));
   const Station* most = network.bottleneck();
   if (most == nullptr) return out;

@@ -117,11 +117,13 @@ Optimizer optimizer_of(const std::string& name) {
 }
 
 void print_summary(const PredictRequest& request, const Problem& problem, const Measurement& measured) {
+  const std::string error =
+      measured.vary ? fmt::format("their mean with a standard error of {:.1f} %, ", 100.0 * measured.step_error()) : "";
   std::cout << fmt::format(
-                   "{} on {}, {} with {} workers: {} (10 % below {}, 10 % above {}, {} steps, {} results checked)\n",
+                   "{} on {}, {} with {} workers: {} (10 % below {}, 10 % above {}, {} steps, {}{} results checked)\n",
                    problem.model.name(), problem.cluster.name, request.strategy, request.workers,
                    format_seconds(measured.step()), format_seconds(measured.quantile(0.1)),
-                   format_seconds(measured.quantile(0.9)), measured.steps.size(), measured.checked)
+                   format_seconds(measured.quantile(0.9)), measured.steps.size(), error, measured.checked)
             << std::flush;
   constexpr double kBusy = 0.7;
   const double share = measured.processors / std::max(1U, std::thread::hardware_concurrency());

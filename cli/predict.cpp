@@ -35,7 +35,7 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
                            row.workers, row.batch);
   std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
   if (prediction.step_error >= 0.0005)
-    std::cout << fmt::format("  steps vary   mean of {}, its standard error {:.1f} %\n", prediction.steps.size(),
+    std::cout << fmt::format("  steps vary   mean of {}, its standard error {:.1f} %\n", prediction.steps_per_worker,
                              100.0 * prediction.step_error);
   if (row.step_low < row.step_high)
     std::cout << fmt::format("  90 % within  {} to {}\n", format_seconds(row.step_low), format_seconds(row.step_high));
@@ -101,7 +101,7 @@ void run_predict(const PredictOptions& options) {
     std::cerr << fmt::format(
         "note: the mean of the simulated steps has a standard error of {:.1f} %; --set steps_per_worker=N simulates "
         "more (now {})\n",
-        100.0 * prediction.step_error, prediction.steps.size());
+        100.0 * prediction.step_error, prediction.steps_per_worker);
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
   if (!options.timeline.empty())
     write_file(options.timeline,

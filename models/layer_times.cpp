@@ -13,7 +13,16 @@ Seconds median(std::vector<Seconds> values) {
   return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
 }
 
-std::vector<LayerTime> medians(const std::vector<std::vector<LayerTime>>& steps) {
+namespace {
+
+Seconds mean(const std::vector<Seconds>& values) {
+  Seconds sum;
+  for (const Seconds value : values) sum += value;
+  return 1.0 / static_cast<double>(values.size()) * sum;
+}
+
+template <class Middle>
+std::vector<LayerTime> middles(const std::vector<std::vector<LayerTime>>& steps, Middle middle) {
   SIMSYNC_ASSERT(!steps.empty());
   std::vector<LayerTime> out;
   for (std::size_t i = 0; i < steps.front().size(); ++i) {
@@ -23,9 +32,19 @@ std::vector<LayerTime> medians(const std::vector<std::vector<LayerTime>>& steps)
       forward.push_back(times[i].forward);
       backward.push_back(times[i].backward);
     }
-    out.push_back({median(std::move(forward)), median(std::move(backward))});
+    out.push_back({middle(std::move(forward)), middle(std::move(backward))});
   }
   return out;
+}
+
+}  // namespace
+
+std::vector<LayerTime> medians(const std::vector<std::vector<LayerTime>>& steps) {
+  return middles(steps, median);
+}
+
+std::vector<LayerTime> means(const std::vector<std::vector<LayerTime>>& steps) {
+  return middles(steps, mean);
 }
 
 namespace detail {

@@ -1,4 +1,4 @@
-// Sums, medians and scales of measured layer times.
+// Sums, medians, means and scales of measured layer times.
 #pragma once
 #include <vector>
 
@@ -10,6 +10,8 @@ namespace simsync {
 Seconds median(std::vector<Seconds> values);
 /// steps[k][layer] to one time per layer: the medians over the steps, of which there is at least one.
 std::vector<LayerTime> medians(const std::vector<std::vector<LayerTime>>& steps);
+/// The same of the means.
+std::vector<LayerTime> means(const std::vector<std::vector<LayerTime>>& steps);
 
 namespace detail {
 

@@ -68,7 +68,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
     scaled = carry_over(times, there.layers, target.layers) || scaled;
   }
   const Seconds estimated = target.forward() + target.backward();
-  target.layers = medians(steps);
+  target.layers = request.mean ? means(steps) : medians(steps);
   if (steps.size() > 1) target.steps = std::move(steps);
   target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name, manifest.device,
                                   manifest.precision, manifest.batch, manifest.source);

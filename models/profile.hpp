@@ -47,7 +47,7 @@ struct Profile {
   std::int64_t batch = 1;  ///< samples per device and step
   ProfileSource source = ProfileSource::Roofline;
   std::string provenance;         ///< one line: which file, paper or formula
-  std::vector<LayerTime> layers;  ///< seconds by LayerId: the median of `steps` where they are kept
+  std::vector<LayerTime> layers;  ///< seconds by LayerId: the median of `steps`, or their mean, where they are kept
   /// Several measured steps kept apart, so that variance survives; empty when only a mean is known.
   std::vector<std::vector<LayerTime>> steps;
   /// Coefficient of variation of the compute of a step, besides what `steps` differ by; for workers at their own pace.
@@ -71,6 +71,7 @@ struct ProfileRequest {
   Roofline roofline;
   std::optional<Seconds> step_time;  ///< measured single-device step time to scale to
   std::string profile = "auto";  ///< `auto`, `roofline`, or the name of a profile or the path of either of its files
+  bool mean = false;             ///< Profile::layers of means: for workers who draw from the measured steps
   friend auto operator<=>(const ProfileRequest&, const ProfileRequest&) = default;
 };
 

@@ -40,7 +40,7 @@ public:
     try {
       return take_part();
     } catch (const std::exception& e) {
-      tell_others(e.what());
+      meeting_.tell_failure(e.what());
       throw;
     }
   }
@@ -109,7 +109,8 @@ private:
       case FrameKind::Failed: {
         const std::string why = text_of(payload);
         meeting_.fail(why);
-        return push(Event::Kind::Failed, why);
+        push(Event::Kind::Failed, why);
+        return links_.send(from, {.kind = FrameKind::Heard});
       }
       default:
         (void)meeting_.take(from, header, payload);
@@ -117,16 +118,11 @@ private:
   }
 
   void lost(AgentId peer, const std::string& why) {
-    if (meeting_.may_leave(peer)) return;
+    if (meeting_.left(peer)) return;
     const std::string text = fmt::format("{} lost the connection to {}: {}", name_of(plan_, options_.self),
                                          name_of(plan_, peer), why.empty() ? "it ended" : why);
     meeting_.fail(text);
     inbox_.push({.kind = Event::Kind::Lost, .from = peer, .at = now_s(), .text = text});
-  }
-
-  void tell_others(const std::string& why) {
-    if (options_.self != 0) return links_.send(0, {.kind = FrameKind::Failed}, why);
-    for (AgentId agent = 1; agent < roles_.agents(); ++agent) links_.send(agent, {.kind = FrameKind::Failed}, why);
   }
 
   const Plan& plan_;
@@ -137,7 +133,7 @@ private:
   Meeting meeting_;
   Links links_;
   // Not take_part()'s own: the executor's end waits for a collective under way, which may wait for ranks that end only
-  // once tell_others() has told them.
+  // once tell_failure() has told them.
   DeviceOfRank device_;
   std::unique_ptr<Executor> executor_;
 };

@@ -21,6 +21,7 @@ enum class FrameKind : std::uint32_t {
   Result,    ///< to agent 0: what the sender measured
   Bye,       ///< from agent 0: all results are in
   Failed,    ///< to agent 0, and from it to all: text of an error
+  Heard,     ///< answers Failed
 };
 
 struct FrameHeader {

@@ -38,11 +38,6 @@ public:
   }
   [[nodiscard]] std::size_t queued() const { return queued_; }
   virtual void cancel() = 0;
-  /// Waits until gRPC has taken all frames or takes no more, at most until `deadline`.
-  void wait_until_written(std::chrono::steady_clock::time_point deadline) {
-    std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, deadline, [this] { return queue_.empty() || ended_; });
-  }
   /// Whether gRPC has let go of it, after waiting for that at most so many seconds.
   bool wait_until_done(double timeout) {
     std::unique_lock lock(mutex_);
@@ -307,7 +302,6 @@ public:
 
   void close() {
     if (closing_.exchange(true)) return;
-    write_last_words();
     std::vector<std::unique_ptr<Stream>> all;
     {
       const std::lock_guard lock(mutex_);
@@ -340,17 +334,6 @@ private:
     const auto at = static_cast<std::size_t>(number);
     if (streams.size() <= at) streams.resize(at + 1);
     streams[at] = std::move(stream);
-  }
-  /// Why a run ends is queued just before its links are closed.
-  void write_last_words() {
-    std::vector<Stream*> control;
-    {
-      const std::lock_guard lock(mutex_);
-      for (const auto& [peer, streams] : peers_)
-        if (streams.front() != nullptr) control.push_back(streams.front().get());
-    }
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
-    for (Stream* stream : control) stream->wait_until_written(deadline);
   }
   static Stream* data_stream(const std::vector<std::unique_ptr<Stream>>& streams) {
     Stream* least = streams.front().get();

@@ -44,7 +44,8 @@ public:
   /// Queues a transfer of `payload`, which must stay as it is until the receiver has it, on the data stream with the
   /// least to send: as at least so many messages of equal size, of one byte or more.
   void send_data(AgentId to, const FrameHeader& header, std::span<const std::byte> payload, int messages = 1);
-  /// Ends all connections without a report. No handler is called after it returns.
+  /// Ends all connections without a report; what is still on its way may be lost. No handler is called after it
+  /// returns.
   void close();
 
 private:

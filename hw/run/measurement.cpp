@@ -87,6 +87,13 @@ Seconds Measurement::step() const {
   return Seconds{sum / static_cast<double>(steps.size())};
 }
 
+double Measurement::step_error() const {
+  if (!vary) return 0.0;
+  std::vector<Seconds> ends{Seconds{0.0}};
+  for (const Seconds step : steps) ends.push_back(ends.back() + step);
+  return relative_error(ends, 1);
+}
+
 Seconds quantile_of(std::vector<Seconds> times, double share) {
   std::sort(times.begin(), times.end());
   const double at = share * static_cast<double>(times.size() - 1);

@@ -41,6 +41,8 @@ struct Measurement {
   /// The median step, or the mean of those that vary; of ranks at their own pace the time in which each ends one on
   /// average, by their rates together.
   [[nodiscard]] Seconds step() const;
+  /// Of the mean of steps that vary, relative: see relative_error. 0: step() is a median.
+  [[nodiscard]] double step_error() const;
 };
 
 /// What one agent notes while it runs.

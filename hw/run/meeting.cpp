@@ -168,6 +168,9 @@ bool Meeting::take(AgentId from, const FrameHeader& header, Pieces payload) {
       case FrameKind::Bye:
         over_ = true;
         break;
+      case FrameKind::Heard:
+        know_failure_.insert(from);
+        break;
       default:
         return false;
     }
@@ -176,15 +179,16 @@ bool Meeting::take(AgentId from, const FrameHeader& header, Pieces payload) {
   return true;
 }
 
-bool Meeting::may_leave(AgentId peer) {
+bool Meeting::left(AgentId peer) {
+  bool may = false;
   {
     const std::lock_guard lock(mutex_);
-    if (self_ == 0) return results_.contains(peer);
-    if (!delivered_) return false;
-    if (peer == 0) over_ = true;
+    know_failure_.insert(peer);
+    may = self_ == 0 ? results_.contains(peer) : delivered_;
+    if (may && peer == 0) over_ = true;
   }
   changed_.notify_all();
-  return true;
+  return may;
 }
 
 void Meeting::fail(const std::string& why) {
@@ -194,6 +198,19 @@ void Meeting::fail(const std::string& why) {
     failure_ = why;
   }
   changed_.notify_all();
+}
+
+void Meeting::tell_failure(const std::string& why) {
+  constexpr std::chrono::seconds kPatience{1};
+  const AgentId first = self_ == 0 ? 1 : 0;
+  const AgentId end = self_ == 0 ? agents_ : 1;
+  for (AgentId agent = first; agent < end; ++agent) links_->send(agent, {.kind = FrameKind::Failed}, why);
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, kPatience, [&] {
+    for (AgentId agent = first; agent < end; ++agent)
+      if (!know_failure_.contains(agent)) return false;
+    return true;
+  });
 }
 
 }  // namespace simsync

@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,12 @@ public:
   bool take(AgentId from, const FrameHeader& header, Pieces payload);
   /// Ends every wait with this error.
   void fail(const std::string& why);
-  /// Whether `peer` may end its connection by now: it, or this agent, has handed over its result. An agent whose
-  /// result is out needs no more than the end of agent 0.
-  bool may_leave(AgentId peer);
+  /// Tells agent 0 why this agent's run ends or, as agent 0, everybody; returns when they have heard it or are gone, or
+  /// after some time.
+  void tell_failure(const std::string& why);
+  /// `peer` has ended its connection. @return whether it may by now: it, or this agent, has handed over its result. An
+  /// agent whose result is out needs no more than the end of agent 0.
+  bool left(AgentId peer);
 
 private:
   template <class Done>
@@ -61,6 +65,7 @@ private:
   bool delivered_ = false;                  ///< this agent's result is out
   bool over_ = false;
   std::string failure_;
+  std::set<AgentId> know_failure_;  ///< have heard why this agent's run ends, or are gone
 };
 
 }  // namespace simsync

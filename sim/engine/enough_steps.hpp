@@ -9,23 +9,27 @@ namespace simsync::detail {
 class EnoughSteps {
 public:
   /// `asked` steps of each rank, or common to all. 0: from kLeast to kMost, until the standard error of their mean is
-  /// at most kError of it.
-  EnoughSteps(int asked, std::size_t ends_per_step);
+  /// at most kError of it; at least so many that, without the first fifth, they have a whole one of the blocks in which
+  /// ranks draw all profiled steps (see longest_block).
+  EnoughSteps(int asked, int block, std::size_t ends_per_step);
 
   static constexpr int kLeast = 60;
   static constexpr int kMost = 300;
   static constexpr double kError = 0.01;
 
   /// Of each rank, as far as it is known before.
-  [[nodiscard]] int least() const { return asked_ > 0 ? asked_ : kLeast; }
+  [[nodiscard]] int least() const { return least_; }
   /// Whether it is time to look, after so many ends of steps.
   [[nodiscard]] bool due(std::size_t ends) const { return ends >= next_; }
+  /// After how many steps it is time to look: once they were enough, those.
+  [[nodiscard]] int steps() const { return static_cast<int>(next_ / per_step_); }
   /// After so many ends, `error` being the relative standard error of their mean.
   bool reached(std::size_t ends, double error);
 
 private:
-  int asked_;
-  std::size_t most_;  ///< ends
+  int least_;
+  std::size_t per_step_;  ///< ends
+  std::size_t most_;      ///< ends
   std::size_t next_;
 };
 

@@ -24,12 +24,6 @@ std::size_t quantile(const std::vector<double>& shares, double share) {
   return shares.empty() ? 0 : shares.size() - 1;
 }
 
-/// What is in doubt of the mean step because no more were simulated.
-std::string error_text(const Prediction& prediction, const char* steps) {
-  return fmt::format("  simulated    {} {}; their mean has a standard error of {:.1f} %\n", prediction.steps.size(),
-                     steps, 100.0 * prediction.step_error);
-}
-
 std::string staleness_text(const std::vector<double>& shares) {
   double mean = 0.0;
   for (std::size_t i = 0; i < shares.size(); ++i) mean += static_cast<double>(i) * shares[i];
@@ -112,7 +106,7 @@ std::string backup_text(const Plan& plan, const Prediction& prediction) {
              "  thrown away  {:.1f} % of the gradients: those of steps that were over\n",
              1.0 / prediction.step.value(), needed, workers, span_of_steps(prediction), own,
              100.0 * prediction.dropped) +
-         error_text(prediction, "steps") + servers_text(plan, prediction);
+         servers_text(plan, prediction);
 }
 
 }  // namespace
@@ -123,7 +117,6 @@ std::string pace_text(const Problem& problem, const Prediction& prediction) {
   const double rate = workers / prediction.step.value();
   std::string out = fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each {}\n", rate,
                                 span_of_steps(prediction));
-  out += error_text(prediction, "steps per worker");
   out += staleness_text(prediction.staleness);
   out += servers_text(problem.plan, prediction);
   try {

@@ -15,8 +15,11 @@ constexpr double kNormal90 = 1.6449;  // standard deviations on each side that h
 /// Replays of one request with numbers of its calibration moved.
 class MovedReplays {
 public:
-  MovedReplays(const PredictRequest& request, const Calibration& calibration, double log_fitted)
-      : request_(request), log_fitted_(log_fitted), calibrated_(inputs_.cluster(request.cluster)) {
+  MovedReplays(const PredictRequest& request, const Calibration& calibration, const Prediction& fitted)
+      : request_(request),
+        log_fitted_(std::log(fitted.step.value())),
+        steps_per_worker_(fitted.steps_per_worker),
+        calibrated_(inputs_.cluster(request.cluster)) {
     apply(calibrated_, calibration);
   }
 
@@ -51,17 +54,20 @@ private:
     PredictRequest request = request_;
     request.settings.insert(request.settings.begin(), {parameter.key, text});
     const Problem problem = prepare(request, inputs_);
-    return std::log(replay(problem.plan, problem.cluster, problem.options).step.value());
+    ReplayOptions options = problem.options;
+    options.steps_per_worker = steps_per_worker_;
+    return std::log(replay(problem.plan, problem.cluster, options).step.value());
   }
 
   const PredictRequest& request_;
   double log_fitted_;
+  int steps_per_worker_;
   Inputs inputs_;
   Cluster calibrated_;
 };
 
-double variance_of_parameters(const PredictRequest& request, const Calibration& calibration, double log_fitted) {
-  MovedReplays replays(request, calibration, log_fitted);
+double variance_of_parameters(const PredictRequest& request, const Calibration& calibration, const Prediction& fitted) {
+  MovedReplays replays(request, calibration, fitted);
   std::vector<double> change;
   for (const auto& parameter : calibration.parameters) change.push_back(replays.sensitivity(parameter));
   double sum = 0.0;
@@ -94,7 +100,7 @@ StepInterval step_interval(const PredictRequest& request, const Problem& problem
   const double compute = std::min(1.0, prediction.compute / prediction.step);
   const double model_form = (1.0 - compute) * calibration.residuals.rms_pct / 100.0;
   const double repeat = calibration.repeat_pct / 100.0;
-  const double variance = variance_of_parameters(request, calibration, std::log(prediction.step.value())) +
+  const double variance = variance_of_parameters(request, calibration, prediction) +
                           model_form * model_form + compute * compute * variance_of_profile(problem.profile) +
                           repeat * repeat + prediction.step_error * prediction.step_error;
   const double reach = std::exp(kNormal90 * std::sqrt(variance));

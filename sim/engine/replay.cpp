@@ -41,7 +41,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       telling_(plan, cells_, topology_, ports_, sends_),
       recorder_(options.record),
       pace_(cells_.ranks().size()),
-      enough_(options.steps_per_worker, plan.has_common_steps() ? 1 : cells_.ranks().size()),
+      enough_(options.steps_per_worker, longest_block(plan), plan.has_common_steps() ? 1 : cells_.ranks().size()),
       left_behind_(plan, cells_),
       devices_(cells_.ranks().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r)
@@ -320,6 +320,7 @@ void Replay::find_step(Prediction& out) const {
 
 void Replay::find_mean(Prediction& out) const {
   out.step_error = step_error();
+  out.steps_per_worker = enough_.steps();
   out.steady = true;
   if (!plan_.in_lock_step()) out.rank_steps = pace_.step_of_each();
   if (!plan_.has_common_steps()) {

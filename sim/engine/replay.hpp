@@ -74,7 +74,7 @@ private:
   void wait_in(QueueState& state, const Instance& instance);
   void leave_queue(const Instance& instance, std::int32_t cause);
   void start(const Instance& instance, std::int32_t cause);
-  /// Work on a host: its threads take turns at what waits for them, as an operating system's do.
+  /// Work on a host: a thread ends what it has begun before it takes up the next, but makes way for what goes first.
   void start_slice(const Instance& instance, Seconds left);
   void end_slice(const Instance& instance);
   /// Takes up what was set aside; false: nothing was.

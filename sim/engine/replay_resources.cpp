@@ -13,8 +13,9 @@ bool is_there(const Op& op) {
   return !op.asked_for() && op.packing.value() <= 0.0;
 }
 
-/// A thread that has slept until somebody reads a variable runs before those that work through updates: schedulers
-/// favor who has used little, and TensorFlow and ps-lite answer reads on threads that only do so.
+/// A thread that has slept until somebody reads a variable runs before those that work through updates, and after a
+/// while instead of one: schedulers favor who has used little, and TensorFlow and ps-lite answer reads on threads that
+/// only do so.
 bool goes_first(const Op& op) {
   return op.reason.phase == Phase::Serve;
 }
@@ -50,7 +51,8 @@ void Replay::become_ready(const Instance& instance, std::int32_t cause) {
 void Replay::wait_in(QueueState& state, const Instance& instance) {
   const Op& op = op_of(instance);
   const bool by_priority = plan_.queues[static_cast<std::size_t>(op.queue)].ordering == Ordering::Priority;
-  const int in_order = goes_first(op) ? -1 : 0;
+  const bool begun = set_aside_.contains(key_of(instance));
+  const int in_order = goes_first(op) || begun ? -1 : 0;
   state.waiting.insert({by_priority ? op.priority : in_order, sequence_++, instance});
 }
 
@@ -116,11 +118,11 @@ void Replay::start_slice(const Instance& instance, Seconds left) {
   network_.after(slice, token({.event = Event::SliceEnds, .instance = instance}));
 }
 
-/// The thread goes to whoever has waited longest; what is left of the work waits behind all others.
+/// The thread goes to those that go first; what is left of the work comes next.
 void Replay::end_slice(const Instance& instance) {
   const Op& op = op_of(instance);
   QueueState& state = queue_state(op.queue, instance);
-  if (state.waiting.empty()) {
+  if (state.waiting.empty() || !goes_first(op_of(state.waiting.begin()->instance))) {
     go_on(instance);
     return;
   }

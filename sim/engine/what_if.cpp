@@ -97,6 +97,7 @@ void what_if(const Problem& problem, const Prediction& predicted, const std::fun
     ReplayOptions options = changed.options;
     options.record = false;
     options.most_work = what_if_budget(predicted);
+    options.steps_per_worker = predicted.steps_per_worker;
     const Prediction replayed = replay(changed.plan, changed.cluster, options);
     answer({what, replayed.finished ? std::optional(replayed.step) : std::nullopt});
   };

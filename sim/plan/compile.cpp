@@ -215,6 +215,7 @@ void merge_compute(Plan& plan) {
     const OpId target = into[static_cast<std::size_t>(previous)];
     Op& merged = plan.ops[static_cast<std::size_t>(target)];
     if (merged.kind != OpKind::Compute || merged.scope != op.scope || merged.queue != op.queue) continue;
+    SIMSYNC_ASSERT(merged.samples.size() == op.samples.size());
     merged.duration += op.duration;
     for (std::size_t s = 0; s < op.samples.size(); ++s) merged.samples[s] += op.samples[s];
     merged.parts.insert(merged.parts.end(), op.parts.begin(), op.parts.end());

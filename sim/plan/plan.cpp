@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
@@ -44,17 +45,48 @@ Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration
                 kMostCells * static_cast<std::uint64_t>(iteration));
 }
 
+namespace {
+
+/// Steps in which a rank draws each of the profiled ones equally often: not much fewer than two dozen, because in short
+/// blocks a slow step would always be made up for soon.
+std::size_t block_of(std::size_t profiled) {
+  constexpr std::size_t kShortest = 24;
+  return std::max<std::size_t>(1, kShortest / profiled) * profiled;
+}
+
+/// Which of the profiled steps it is: at its place in the shuffled block.
+std::size_t profiled_step(const Plan& plan, std::size_t profiled, int rank, int iteration) {
+  constexpr std::uint64_t kShuffle = std::uint64_t{1} << 60;  // no iteration of another purpose comes so far
+  const std::size_t block = block_of(profiled);
+  const auto k = static_cast<std::size_t>(iteration);
+  Random random = draws_of(plan, kShuffle, rank, static_cast<int>(k / block));
+  std::vector<std::size_t> order(block);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t place = 0; place <= k % block; ++place)
+    std::swap(order[place], order[place + random.below(block - place)]);
+  return order[k % block] % profiled;
+}
+
+}  // namespace
+
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
   if (!plan.steps_vary()) return op.duration;
   constexpr std::uint64_t kCompute = 0;
   Random random = draws_of(plan, kCompute, rank, iteration);
-  const Seconds drawn = op.samples.empty() ? op.duration : op.samples[random.below(op.samples.size())];
+  const Seconds drawn =
+      op.samples.empty() ? op.duration : op.samples[profiled_step(plan, op.samples.size(), rank, iteration)];
   const bool apart = iteration == 0 && !plan.has_common_steps();
   const double late = apart ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
   if (plan.step_variation <= 0.0) return late * drawn;
   // Uniform between 1 - sqrt(3) v and 1 + sqrt(3) v: mean 1, standard deviation v.
   const double reach = std::sqrt(3.0) * plan.step_variation;
   return late * (1.0 + reach * (2.0 * random.unit() - 1.0)) * drawn;
+}
+
+int longest_block(const Plan& plan) {
+  std::size_t most = 0;
+  for (const Op& op : plan.ops) most = std::max(most, op.samples.size());
+  return most > 0 ? static_cast<int>(block_of(most)) : 0;
 }
 
 std::vector<bool> after_step_end(const Plan& plan) {

@@ -104,7 +104,8 @@ struct Op {
   /// first.
   Seconds packing;
   std::vector<ComputePart> parts;  ///< Compute only; may be empty
-  /// Compute only: `duration` in each step that was profiled; a rank at its own pace draws one for all ops of a step.
+  /// Compute only: how long it took in each step that was profiled, `duration` being the mean; a rank at its own pace
+  /// draws one step for all ops.
   std::vector<Seconds> samples;
   /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
   bool one_at_a_time = false;
@@ -186,10 +187,14 @@ struct Plan {
 };
 
 /// How long a compute op takes a rank in an iteration, on a device of speed 1. A rank draws how far each of its steps
-/// is from the mean, and one at its own pace a profiled step, the same on every back end. Where neither is known it is
+/// is from the mean, and one at its own pace a profiled step, each equally often in a block of steps: the same on every
+/// back end. Where neither is known it is
 /// `duration`. Ranks that nothing brings together do not begin all at once: in the first iteration their compute is
 /// longer by a random part of what all ranks take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
+
+/// Steps in which a rank draws each profiled one equally often; 0: none are drawn.
+int longest_block(const Plan& plan);
 
 /// What one of them draws in an iteration: for `purpose` 0 how long it computes, 1 orders. A cell's orders are drawn as
 /// the compute of the next but one.

@@ -87,7 +87,8 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                      .batch = batch,
                                      .roofline = detail::roofline_of(cluster.devices.at(device), precision),
                                      .step_time = settings.step_time,
-                                     .profile = settings.profile});
+                                     .profile = settings.profile,
+                                     .mean = !in_lock_step(strategy)});
   profile.variation = settings.step_variation;
   profile.seed = settings.seed;
   detail::relate_devices(cluster, device, model, precision, batch);

@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <fstream>
+#include <future>
 #include <thread>
 
 #include "base/error.hpp"
@@ -187,4 +189,31 @@ TEST_CASE("a started worker that dies in a collective is named by the others") {
   kill(third.launcher(), SIGKILL);
   CHECK_THAT(first.error(), Contains("worker 2"));
   CHECK_THAT(second.error(), Contains("worker 2"));
+}
+
+TEST_CASE("an agent stays until agent 0 has heard why its run ends") {
+  // The test is agent 0: it never sends the addresses, and takes its time to answer.
+  InProcess run([] {
+    std::promise<std::string> why;
+    std::atomic<bool> left{false};
+    Links agent0(0, "127.0.0.1:0",
+                 {.frame =
+                      [&](AgentId, const FrameHeader& header, Pieces payload) {
+                        if (header.kind == FrameKind::Failed) why.set_value(text_of(payload));
+                      },
+                  .lost = [&](AgentId, const std::string&) { left = true; }});
+    AgentOptions options;
+    options.self = 1;
+    options.address = "127.0.0.1";
+    options.agent0_address = "127.0.0.1:" + std::to_string(agent0.port());
+    options.run.timeout_s = 0.5;
+    std::thread agent1([&] { CHECK_THROWS(run_agent(test::small_plan("ps", 3), options)); });
+    const std::string heard = why.get_future().get();
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    const bool too_early = left;
+    agent0.send(1, {.kind = FrameKind::Heard});
+    agent1.join();
+    throw std::runtime_error(heard + (too_early ? ", and left" : ", and stayed"));
+  });
+  CHECK_THAT(run.error(), Equals("waited 0.5 s for the addresses of the others, and stayed"));
 }

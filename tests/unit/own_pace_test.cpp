@@ -1,4 +1,7 @@
 // Workers that do not wait for each other in every step: asynchronous training and bounded staleness.
+#include <algorithm>
+#include <set>
+
 #include "sim/engine/enough_steps.hpp"
 #include "sim/plan/random_order.hpp"
 #include "sim/timeline/worker_pace.hpp"
@@ -228,20 +231,25 @@ TEST_CASE("what ends of steps leave in doubt comes from stretches of them", "[as
 }
 
 TEST_CASE("as many steps are simulated as their mean needs, or as was asked for", "[async]") {
-  detail::EnoughSteps asked(10, 2);
+  detail::EnoughSteps asked(10, 0, 2);
   CHECK_FALSE(asked.due(19));
   CHECK(asked.due(20));
   CHECK(asked.reached(20, 1.0));
-  detail::EnoughSteps enough(0, 2);
+  detail::EnoughSteps enough(0, 0, 2);
   CHECK_FALSE(enough.due(119));
   CHECK(enough.due(120));
   CHECK_FALSE(enough.reached(120, 0.02));
   CHECK_FALSE(enough.due(149));
   CHECK(enough.reached(150, 0.009));
-  detail::EnoughSteps never(0, 2);
+  detail::EnoughSteps never(0, 0, 2);
   std::size_t ends = 0;
   while (!never.due(ends) || !never.reached(ends, 0.5)) ++ends;
   CHECK(ends == 2 * detail::EnoughSteps::kMost);
+  CHECK(never.steps() == detail::EnoughSteps::kMost);
+  // Of 249 the last 199 count, in which a block of 100 is whole wherever it begins.
+  CHECK(detail::EnoughSteps(0, 100, 2).least() == 249);
+  CHECK(detail::EnoughSteps(0, 1000, 2).least() == detail::EnoughSteps::kMost);
+  CHECK(detail::EnoughSteps(10, 100, 2).least() == 10);
 
   const Cluster cluster = lab_cluster(2, 1, {.nic = kNothing}, 1);
   const auto simulated = [&](double variation) {
@@ -278,6 +286,45 @@ TEST_CASE("a worker at its own pace draws from the profiled steps", "[async]") {
   CHECK_THAT(drawn.step.value(), WithinRel(3e-3, 0.05));  // the mean of 2 and 4 ms
   const Prediction again = run(lab, cluster, read_at_start(lab.model, 4, {4, -1}, false));
   CHECK(again.step == drawn.step);
+}
+
+TEST_CASE("a rank draws each profiled step equally often in a block of steps", "[async]") {
+  Plan plan;
+  plan.set_ranks({{0, 0}, {1, 0}});
+  plan.step_end = 0;
+  CHECK(longest_block(plan) == 0);
+  for (const auto& [profiled, length] : {std::pair{1, 24}, {2, 24}, {7, 21}, {24, 24}, {25, 25}, {300, 300}}) {
+    Op op;
+    for (int s = 0; s < profiled; ++s) op.samples.emplace_back(s);
+    plan.ops = {op};
+    CHECK(longest_block(plan) == length);
+    std::set<std::vector<double>> orders;
+    for (int block = 1; block <= 4; ++block) {
+      for (const int rank : {0, 1}) {
+        std::vector<double> steps;
+        for (int k = 0; k < length; ++k) steps.push_back(compute_time(plan, op, rank, block * length + k).value());
+        orders.insert(steps);
+        for (int s = 0; s < profiled; ++s) CHECK(std::count(steps.begin(), steps.end(), s) == length / profiled);
+      }
+    }
+    CHECK(orders.size() == (profiled > 1 ? 8 : 1));
+  }
+}
+
+TEST_CASE("rare slow steps of a profile are counted", "[async]") {
+  // 49 steps of 2 ms and one of 52: 3 ms on average. Nothing is shared, so that this is all there is.
+  LabModel lab{{.bytes = 4.0, .forward = 1.5e-3, .backward = 1.5e-3}};
+  for (int s = 0; s < 50; ++s) {
+    const Seconds half{s == 17 ? 26e-3 : 1e-3};
+    lab.profile.steps.push_back({{half, half}});
+  }
+  const Cluster cluster = lab_cluster(2, 1, {.nic = kNothing}, 1);
+  for (const std::uint64_t seed : {1U, 2U, 3U, 4U}) {
+    lab.profile.seed = seed;
+    const Prediction drawn = run(lab, cluster, read_at_start(lab.model, 2, {2, -1}, false));
+    CHECK_THAT(drawn.step.value(), WithinRel(3e-3, 0.1));
+    CHECK_THAT(drawn.compute.value(), WithinRel(3e-3, 1e-9));
+  }
 }
 
 TEST_CASE("orders are drawn from a seed, for every cell and iteration", "[async]") {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "models/profile_writer.hpp"
 #include "models/reader.hpp"
 #include "tests/support/catch.hpp"
 
@@ -189,6 +190,42 @@ TEST_CASE("a seed reaches what workers draw, also in real runs", "[predict]") {
   const auto& ops = real.plan.ops;
   const auto computes = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::Compute; });
   CHECK(compute_time(real.plan, *computes, 1, 0) != compute_time(asked("8").plan, *computes, 1, 0));
+}
+
+TEST_CASE("workers who draw profiled steps compute their mean, those in lock step the median", "[predict]") {
+  const Model model = find_model("alexnet");
+  const std::string path = (std::filesystem::temp_directory_path() / "simsync-drawn-steps.csv").string();
+  // Every pass of every layer takes 1, 1, 1 and 3 ms.
+  std::vector<std::vector<LayerTime>> steps(3, {model.layer_count(), {Seconds{1e-3}, Seconds{1e-3}}});
+  steps.emplace_back(model.layer_count(), LayerTime{Seconds{3e-3}, Seconds{3e-3}});
+  save_profile(path, model,
+               {.device = "V100-SXM2-16GB",
+                .precision = "fp32",
+                .batch = 32,
+                .framework = "none",
+                .source = "here",
+                .note = "",
+                .steps = steps});
+  const auto asked = [&](const std::string& sync, const std::string& key, const std::string& value) {
+    return PredictRequest{.model = "alexnet",
+                          .cluster = "dgx-1",
+                          .strategy = "ps",
+                          .workers = 8,
+                          .batch = 32,
+                          .settings = {{"profile", path}, {"strategy.sync", sync}, {key, value}}};
+  };
+  const double layers = 2e-3 * static_cast<double>(model.layer_count());
+  CHECK_THAT(predict(asked("true", "seed", "1")).compute.value(), WithinRel(layers, 1e-9));
+  CHECK_THAT(predict(asked("false", "seed", "1")).compute.value(), WithinRel(1.5 * layers, 1e-9));
+  for (const char* sync : {"true", "false"}) {
+    // What a device alone would update is a part of its step; here the server does it.
+    const PredictRequest one_second = asked(sync, "step_time", "1s");
+    const PredictedRow row = predict(one_second);
+    CHECK_THAT((row.compute + prepare(one_second).profile.update).value(), WithinRel(1.0, 1e-9));
+    CHECK_THAT(row.scaling_efficiency * row.step_time.value(), WithinRel(1.0, 1e-9));
+  }
+  std::filesystem::remove(path);
+  std::filesystem::remove(std::filesystem::path(path).replace_extension(".yaml"));
 }
 
 TEST_CASE("a number of steps that has no effect is noted", "[predict]") {

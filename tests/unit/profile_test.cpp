@@ -208,6 +208,10 @@ TEST_CASE("steps of a table are kept apart", "[models][profile]") {
   // Medians of 1, 9, 2 and of 10, 20, 90.
   CHECK_THAT(profile.layers[0].forward.value(), WithinRel(2e-6, 1e-12));
   CHECK_THAT(profile.layers[0].backward.value(), WithinRel(20e-6, 1e-12));
+  ProfileRequest drawn = wanted;
+  drawn.mean = true;
+  CHECK_THAT(make_profile(model, drawn).layers[0].forward.value(), WithinRel(4e-6, 1e-12));
+  CHECK_THAT(make_profile(model, drawn).layers[0].backward.value(), WithinRel(40e-6, 1e-12));
   // The manifest is the same profile.
   wanted.profile = (folder / "simsync-steps.yaml").string();
   CHECK(make_profile(model, wanted).steps.size() == 3);

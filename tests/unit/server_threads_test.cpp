@@ -23,6 +23,19 @@ Op work(double seconds, Phase phase = Phase::Update) {
   return op;
 }
 
+/// Somebody else's, after which a read comes.
+Op at_first(double seconds) {
+  Op op = work(seconds, Phase::Start);
+  op.queue = -1;
+  return op;
+}
+
+Op read_after(OpId op, double seconds) {
+  Op out = work(seconds, Phase::Serve);
+  out.after = {{op, 0}};
+  return out;
+}
+
 Plan on_threads(int threads, std::vector<Op> ops) {
   Plan plan;
   plan.set_ranks({{0, 0}});
@@ -44,29 +57,40 @@ double end_of(const Prediction& run, OpId op) {
 
 }  // namespace
 
-TEST_CASE("a thread takes turns of 10 ms at works that take longer", "[engine][server]") {
-  // Until the short one has had its ten turns, the long one has as many.
+TEST_CASE("a thread ends what it has begun before it takes up the next", "[engine][server]") {
   const Prediction one = replayed(on_threads(1, {work(1.0), work(0.1)}));
-  CHECK_THAT(end_of(one, 1), WithinRel(0.2, 1e-6));
-  CHECK_THAT(end_of(one, 0), WithinRel(1.1, 1e-6));
-  // Nothing waits: a turn is followed by the next one.
+  CHECK_THAT(end_of(one, 0), WithinRel(1.0, 1e-6));
+  CHECK_THAT(end_of(one, 1), WithinRel(1.1, 1e-6));
   const Prediction two = replayed(on_threads(2, {work(1.0), work(0.1)}));
   CHECK_THAT(end_of(two, 0), WithinRel(1.0, 1e-6));
   CHECK_THAT(end_of(two, 1), WithinRel(0.1, 1e-6));
-  // Works up to a turn are done one after another.
-  const Prediction brief = replayed(on_threads(1, {work(0.009), work(0.005)}));
-  CHECK_THAT(end_of(brief, 0), WithinRel(0.009, 1e-6));
-  CHECK_THAT(end_of(brief, 1), WithinRel(0.014, 1e-6));
+}
+
+TEST_CASE("a read waits for a thread for 10 ms at most", "[engine][server]") {
+  // It arrives at 1 ms, when the thread has begun the first of two updates.
+  const auto read_at_1_ms = [](double update) {
+    return replayed(on_threads(1, {work(update), work(update), at_first(0.001), read_after(2, 0.001)}));
+  };
+  const Prediction brief = read_at_1_ms(0.009);
+  CHECK_THAT(end_of(brief, 3), WithinRel(0.010, 1e-6));
+  CHECK_THAT(end_of(brief, 1), WithinRel(0.019, 1e-6));
+  const Prediction two = read_at_1_ms(0.1);
+  CHECK_THAT(end_of(two, 3), WithinRel(0.011, 1e-6));
+  CHECK_THAT(end_of(two, 0), WithinRel(0.101, 1e-6));
+  CHECK_THAT(end_of(two, 1), WithinRel(0.201, 1e-6));
+  // A little more than a turn is no other order.
+  for (const OpId op : {0, 1, 3})
+    CHECK_THAT(end_of(read_at_1_ms(10.005e-3), op), WithinRel(end_of(read_at_1_ms(9.995e-3), op), 0.2));
 }
 
 TEST_CASE("a turn is at least a hundredth of what is left", "[engine][server]") {
-  const Prediction run = replayed(on_threads(1, {work(1e3), work(0.005)}));
+  const Prediction run = replayed(on_threads(1, {work(1e3), read_after(2, 0.005), at_first(0.001)}));
   CHECK_THAT(end_of(run, 0), WithinRel(1e3, 1e-4));
   CHECK_THAT(end_of(run, 1), WithinRel(10.005, 1e-6));
 }
 
-TEST_CASE("what took turns with others was under way all the time", "[engine][server][explain]") {
-  const Plan plan = on_threads(1, {work(1.0), work(0.1)});
+TEST_CASE("what made way for a read was under way all the time", "[engine][server][explain]") {
+  const Plan plan = on_threads(1, {work(1.0), read_after(2, 0.1), at_first(0.001)});
   const Prediction run = replayed(plan);
   const auto path = critical_path(plan, lab_cluster(1, 1), run);
   double told = 0.0;

@@ -100,9 +100,9 @@ StepInterval step_interval(const PredictRequest& request, const Problem& problem
   const double compute = std::min(1.0, prediction.compute / prediction.step);
   const double model_form = (1.0 - compute) * calibration.residuals.rms_pct / 100.0;
   const double repeat = calibration.repeat_pct / 100.0;
-  const double variance = variance_of_parameters(request, calibration, prediction) +
-                          model_form * model_form + compute * compute * variance_of_profile(problem.profile) +
-                          repeat * repeat + prediction.step_error * prediction.step_error;
+  const double variance = variance_of_parameters(request, calibration, prediction) + model_form * model_form +
+                          compute * compute * variance_of_profile(problem.profile) + repeat * repeat +
+                          prediction.step_error * prediction.step_error;
   const double reach = std::exp(kNormal90 * std::sqrt(variance));
   return {prediction.step / reach, reach * prediction.step};
 }

@@ -236,8 +236,7 @@ TEST_CASE("steps count from 1", "[models][profile]") {
                {.device = "d", .precision = "fp32", .framework = "none", .source = "here", .note = "", .steps = {}});
   write_file(file, "layer,forward_us,backward_us,step\na,1,2,0\n");
   const ProfileRequest wanted{.device = "d", .profile = file};
-  CHECK_THROWS_WITH(make_profile(model, wanted),
-                    ContainsSubstring("column 'step': expected a whole number"));
+  CHECK_THROWS_WITH(make_profile(model, wanted), ContainsSubstring("column 'step': expected a whole number"));
   std::filesystem::remove(file);
   std::filesystem::remove(folder / "simsync-step-zero.yaml");
 }

@@ -11,7 +11,7 @@ using namespace simsync;
 namespace {
 
 constexpr int kWorkers = 3;
-constexpr int kSteps = 20;
+constexpr int kSteps = 40;  // the first worker is through when the slow one has ended three or four
 
 /// The last worker takes ten times as long to compute: 60 ms against 6.
 LaunchOptions with_straggler(int port) {

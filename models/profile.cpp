@@ -73,6 +73,8 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name, manifest.device,
                                   manifest.precision, manifest.batch, manifest.source);
   target.source = scaled ? ProfileSource::MeasuredScaled : ProfileSource::Measured;
+  if (target.steps.size() > 1)
+    target.provenance += fmt::format(", {} of {} steps", request.mean ? "means" : "medians", target.steps.size());
   if (scaled) target.provenance += fmt::format(", scaled to batch {} by the estimates of each layer", target.batch);
   if (manifest.device == request.device && manifest.precision == request.precision) return target;
 

@@ -4,26 +4,26 @@
 
 namespace simsync::detail {
 
-namespace {
-
-/// However the block lies in what counts.
-int least_of(int block) {
-  const int counted = 2 * block - 1;
-  return std::clamp((5 * counted + 3) / 4, EnoughSteps::kLeast, EnoughSteps::kMost);
-}
-
-}  // namespace
-
 EnoughSteps::EnoughSteps(int asked, int block, std::size_t ends_per_step)
-    : least_(asked > 0 ? asked : least_of(block)),
+    : block_(block),
+      least_(asked > 0 ? asked : whole(kLeast)),
       per_step_(ends_per_step),
-      most_(ends_per_step * static_cast<std::size_t>(asked > 0 ? asked : kMost)),
+      most_(ends_per_step * static_cast<std::size_t>(asked > 0 ? asked : whole(kMost))),
       next_(ends_per_step * static_cast<std::size_t>(least_)) {}
+
+int EnoughSteps::whole(int steps) const {
+  if (block_ == 0) return steps;
+  // Between the first end that counts and the last.
+  const auto counted = [](int n) { return n - n / 5 - 1; };
+  const int wanted = std::max(1, (counted(steps) + block_ - 1) / block_) * block_;
+  while (counted(steps) < wanted) ++steps;
+  return steps;
+}
 
 bool EnoughSteps::reached(std::size_t ends, double error) {
   if (ends >= most_ || error <= kError) return ends >= next_;
-  const std::size_t steps = ends / per_step_;
-  next_ = std::min(per_step_ * (steps + steps / 4), most_);
+  const auto steps = static_cast<int>(ends / per_step_);
+  next_ = std::min(per_step_ * static_cast<std::size_t>(whole(steps + steps / 4)), most_);
   return false;
 }
 

@@ -9,8 +9,8 @@ namespace simsync::detail {
 class EnoughSteps {
 public:
   /// `asked` steps of each rank, or common to all. 0: from kLeast to kMost, until the standard error of their mean is
-  /// at most kError of it; at least so many that, without the first fifth, they have a whole one of the blocks in which
-  /// ranks draw all profiled steps (see longest_block).
+  /// at most kError of it; a few more, so that without the first fifth they are whole blocks in which ranks draw all
+  /// profiled steps (see longest_block).
   EnoughSteps(int asked, int block, std::size_t ends_per_step);
 
   static constexpr int kLeast = 60;
@@ -27,6 +27,10 @@ public:
   bool reached(std::size_t ends, double error);
 
 private:
+  /// So many steps, or the next number of which whole blocks count.
+  [[nodiscard]] int whole(int steps) const;
+
+  int block_;  ///< 0: any number
   int least_;
   std::size_t per_step_;  ///< ends
   std::size_t most_;      ///< ends

@@ -47,19 +47,20 @@ Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration
 
 namespace {
 
-/// Steps in which a rank draws each of the profiled ones equally often: not much fewer than two dozen, because in short
-/// blocks a slow step would always be made up for soon.
+/// Steps in which a rank goes once round an order of its own, with each of the profiled ones equally often: not much
+/// fewer than two dozen, because in short ones a slow step would always be made up for soon.
 std::size_t block_of(std::size_t profiled) {
   constexpr std::size_t kShortest = 24;
   return std::max<std::size_t>(1, kShortest / profiled) * profiled;
 }
 
-/// Which of the profiled steps it is: at its place in the shuffled block.
+/// Which of the profiled steps it is. Every block has the same order, so that as many steps have each equally often
+/// wherever they begin.
 std::size_t profiled_step(const Plan& plan, std::size_t profiled, int rank, int iteration) {
   constexpr std::uint64_t kShuffle = std::uint64_t{1} << 60;  // no iteration of another purpose comes so far
   const std::size_t block = block_of(profiled);
   const auto k = static_cast<std::size_t>(iteration);
-  Random random = draws_of(plan, kShuffle, rank, static_cast<int>(k / block));
+  Random random = draws_of(plan, kShuffle, rank, 0);
   std::vector<std::size_t> order(block);
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t place = 0; place <= k % block; ++place)

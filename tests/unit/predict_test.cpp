@@ -228,6 +228,21 @@ TEST_CASE("workers who draw profiled steps compute their mean, those in lock ste
   std::filesystem::remove(std::filesystem::path(path).replace_extension(".yaml"));
 }
 
+TEST_CASE("asynchronous workers of one host that wait for each other are noted", "[predict]") {
+  const auto notes = [](const std::string& strategy, const std::string& sync) {
+    return prepare({.model = "alexnet",
+                    .cluster = "dgx-1",
+                    .strategy = strategy,
+                    .workers = 4,
+                    .settings = {{"strategy.sync", sync}}})
+        .notes;
+  };
+  REQUIRE(notes("ps", "false").size() == 1);
+  CHECK(notes("ps", "false").front().starts_with("workers of one host sum their gradients"));
+  CHECK(notes("ps", "true").empty());
+  CHECK(notes("tictac", "false").empty());
+}
+
 TEST_CASE("a number of steps that has no effect is noted", "[predict]") {
   const auto notes = [](const std::string& key, const std::string& variation) {
     return prepare({.model = "alexnet",

@@ -33,7 +33,7 @@ public:
   /// Ends every wait with this error.
   void fail(const std::string& why);
   /// Tells agent 0 why this agent's run ends or, as agent 0, everybody; returns when they have heard it or are gone, or
-  /// after some time.
+  /// after a second.
   void tell_failure(const std::string& why);
   /// `peer` has ended its connection. @return whether it may by now: it, or this agent, has handed over its result. An
   /// agent whose result is out needs no more than the end of agent 0.

@@ -196,8 +196,8 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 /// Steps in which a rank draws each profiled one equally often; 0: none are drawn.
 int longest_block(const Plan& plan);
 
-/// What one of them draws in an iteration: for `purpose` 0 how long it computes, 1 orders. A cell's orders are drawn as
-/// the compute of the next but one.
+/// What one of them draws in an iteration: for `purpose` 0 how long it computes, 1 orders; any other is far from these.
+/// A cell's orders are drawn as the compute of the next but one.
 Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration);
 
 /// By op: whether an instance of a rank comes after the end of that rank's step (Plan::step_end) in the same iteration.

@@ -48,6 +48,9 @@ struct LinkClass {
   Bytes half_size;
   PortService service;
   bool full_duplex = true;  ///< false: both directions share `bandwidth`
+  /// Share of its rate that a GPU's own link (port, PCIe) has left while the GPU computes: kernels that move bytes wait
+  /// for kernels that compute. 1: computing holds up nothing.
+  double rate_beside_compute = 1.0;
   friend bool operator==(const LinkClass&, const LinkClass&) = default;
 };
 
@@ -61,6 +64,9 @@ struct DeviceClass {
   std::map<std::string, double> compute_efficiency;  ///< by precision
   double memory_efficiency = 0.8;
   Flops half_efficiency{1e9};
+  /// Standard deviation of the compute of one step over its mean, from rank to rank and from step to step: ranks in
+  /// lock step wait for the slowest of them. 0: all take equally long.
+  double compute_variation = 0.0;
   std::string source;  ///< where the numbers come from
   friend bool operator==(const DeviceClass&, const DeviceClass&) = default;
 };

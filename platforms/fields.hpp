@@ -45,6 +45,7 @@ void visit(V& v, LinkClass& link) {
   v.may("burst_at_once", link.service.burst_at_once, kSize);
   v.may("burst_speed", link.service.burst_speed, kSpeedUp);
   v.may("full_duplex", link.full_duplex, kNone);
+  v.may("rate_beside_compute", link.rate_beside_compute, kShare);
 }
 
 template <class V>
@@ -56,6 +57,7 @@ void visit(V& v, DeviceClass& device) {
   v.table("compute_efficiency", device.compute_efficiency, kShare, known_precisions());
   v.may("memory_efficiency", device.memory_efficiency, kShare);
   v.may("half_efficiency", device.half_efficiency, kWork);
+  v.may("compute_variation", device.compute_variation, kTaken);
 }
 
 template <class V>

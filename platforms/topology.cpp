@@ -183,4 +183,18 @@ Path Topology::between_nodes(int from, int to) const {
   return path;
 }
 
+std::vector<std::pair<LinkId, BytesPerSecond>> Topology::links_beside_compute(Place gpu) const {
+  const NodeEntry& node = entry(gpu);
+  const detail::NodeLayout& layout = layouts_[static_cast<std::size_t>(node.group)];
+  std::vector<std::pair<LinkId, BytesPerSecond>> out;
+  for (const detail::LinkRow* row : {&layout.port, &layout.pcie}) {
+    if (!row->exists() || row->rate_beside_compute >= 1.0) continue;
+    for (int link = row->out(gpu.gpu); link <= row->in(gpu.gpu); ++link) {
+      const LinkId id = node.first + link;
+      out.emplace_back(id, row->rate_beside_compute * links_[static_cast<std::size_t>(id)].bandwidth);
+    }
+  }
+  return out;
+}
+
 }  // namespace simsync

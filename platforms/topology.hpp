@@ -2,6 +2,7 @@
 #pragma once
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "platforms/cluster.hpp"
@@ -65,6 +66,9 @@ public:
   /// fixed costs stay. `stream_cap` is that of one ring. With from = to what leaves the node comes back into it, as
   /// in network_path(). @throws PlanError as path() does.
   [[nodiscard]] Path between_nodes(int from, int to) const;
+
+  /// A GPU's own links whose rate falls while it computes, each with the rate that is then left. Empty for most.
+  [[nodiscard]] std::vector<std::pair<LinkId, BytesPerSecond>> links_beside_compute(Place gpu) const;
 
 private:
   friend class TopologyBuilder;

@@ -47,6 +47,7 @@ LinkRow TopologyBuilder::row(NodeLayout& layout, const LinkClass& link, int unit
   row.costs.message_cost = part * link.message_cost;
   row.costs.half_size = link.half_size;
   row.service = link.service;
+  row.rate_beside_compute = link.rate_beside_compute;
   if (link.per_flow_cap) row.costs.cap = *link.per_flow_cap;
   layout.count += units * row.step;
   return row;

@@ -21,6 +21,7 @@ struct LinkRow {
   int step = 0;
   LinkCosts costs;
   PortService service;
+  double rate_beside_compute = 1.0;  ///< LinkClass::rate_beside_compute
   [[nodiscard]] bool exists() const { return first >= 0; }
   [[nodiscard]] int out(int unit) const { return first + unit * step; }
   [[nodiscard]] int in(int unit) const { return first + unit * step + step - 1; }

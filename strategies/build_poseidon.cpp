@@ -8,6 +8,7 @@
 
 #include "strategies/families.hpp"
 #include "strategies/partition.hpp"
+#include "strategies/transport.hpp"
 
 namespace simsync {
 namespace {
@@ -62,12 +63,13 @@ std::vector<BuilderInfo> poseidon_builders() {
   return {
       {"poseidon",
        "Dense layers' matrices as sufficient factors where that moves less, the rest on sharded servers (Poseidon).",
-       {{"hybrid", "true", "false: parameter servers only (Caffe with wait-free backpropagation)"},
-        {"overlap", "wait-free",
-         "wait-free, or none: after the whole backward pass (with hybrid=false: plain Caffe and servers)"},
-        {"kv_pair", "2MiB", "most bytes of one key-value pair on a server"},
-        {"staleness", "0", "steps that the fastest worker may lead"},
-        {"streams_per_server", "1", "concurrent streams between a worker and a server"}},
+       joined({{"hybrid", "true", "false: parameter servers only (Caffe with wait-free backpropagation)"},
+               {"overlap", "wait-free",
+                "wait-free, or none: after the whole backward pass (with hybrid=false: plain Caffe and servers)"},
+               {"kv_pair", "2MiB", "most bytes of one key-value pair on a server"},
+               {"staleness", "0", "steps that the fastest worker may lead"},
+               {"streams_per_server", "1", "concurrent streams between a worker and a server"}},
+              server_transport_options()),
        build_poseidon}};
 }
 

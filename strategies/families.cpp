@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "strategies/transport.hpp"
 
 namespace simsync {
 namespace {
@@ -66,21 +67,24 @@ PsSynchronizer waiting_synchronizer(const Options& options) {
 }
 
 std::vector<OptionInfo> connection_options(const std::string& shared_process) {
-  return {
-      kStreams,
-      {kWinBytes, kWhole,
-       "bytes of a message before the next message on its stream has its turn (HTTP/2's window); 0B: a frame; whole: "
-       "all"},
-      {kWinNext, kWhole, "bytes of it at each later turn; whole: all that is left"},
-      {"shared_process", shared_process,
-       "a host's server and worker are one process, with one connection to each other host; false: two, with one "
-       "each"}};
+  return joined(
+      {kStreams,
+       {kWinBytes, kWhole,
+        "bytes of a message before the next message on its stream has its turn (HTTP/2's window); 0B: a frame; whole: "
+        "all"},
+       {kWinNext, kWhole, "bytes of it at each later turn; whole: all that is left"},
+       {"shared_process", shared_process,
+        "a host's server and worker are one process, with one connection to each other host; false: two, with one "
+        "each"}},
+      server_transport_options(tensorflow_grpc()));
 }
 
 std::vector<OptionInfo> collective_options() {
-  return {{"algorithm", "auto", "auto, ring, double-binary-tree, halving-doubling, hierarchical or broadcast-reduce"},
-          {"compressor", "none", "none, cast32, fp16 or powersgd"},
-          {"powersgd_rank", "4", "rank of the two factors of powersgd"}};
+  return joined(
+      {{"algorithm", "auto", "auto, ring, double-binary-tree, halving-doubling, hierarchical or broadcast-reduce"},
+       {"compressor", "none", "none, cast32, fp16 or powersgd"},
+       {"powersgd_rank", "4", "rank of the two factors of powersgd"}},
+      collective_transport_options());
 }
 
 OptionInfo servers_option() {
@@ -90,11 +94,12 @@ OptionInfo servers_option() {
 }
 
 std::vector<OptionInfo> server_options() {
-  return {servers_option(), kStreams};
+  return joined({servers_option(), kStreams}, server_transport_options());
 }
 
 void apply_common_options(const Options& options, Strategy& strategy) {
   if (options.has("per_operation_cost")) strategy.graph.per_operation_cost = options.seconds("per_operation_cost");
+  apply_transport_options(options, strategy.graph);
   if (options.has("streams_per_server"))
     strategy.graph.streams_per_server = static_cast<int>(options.integer("streams_per_server", 1, kMostStreams));
   if (options.has(kSlack) && options.text(kSlack) != kNone) {

@@ -57,9 +57,30 @@ struct Scheduling {
   friend bool operator==(const Scheduling&, const Scheduling&) = default;
 };
 
+/// How much of the communication a framework's transport hides behind the backward pass: the share of it (0 to 1)
+/// beside which gradients move. 1: a gradient leaves as soon as it is ready. 0: none leaves before the pass has ended.
+/// Only with Overlap::WaitFree.
+struct OverlapShares {
+  double in_node = 1.0;        ///< between the devices of a node, and between them and their host
+  double between_nodes = 1.0;  ///< what crosses the network
+  friend bool operator==(const OverlapShares&, const OverlapShares&) = default;
+};
+
+/// What remote procedure calls to servers cost the host of a worker (serialization, copies, dispatch). A host handles
+/// one message after another, those of its pushes and those of its pulls.
+struct RpcCosts {
+  Seconds per_message{0};
+  std::optional<BytesPerSecond> rate;  ///< at which payload is copied; absent: copies cost nothing
+  [[nodiscard]] Seconds of(double bytes, int messages) const;
+  friend bool operator==(const RpcCosts&, const RpcCosts&) = default;
+};
+
 struct GraphStrategy {
   int workers = 0;  ///< data-parallel replicas: the first `workers` GPUs of the cluster
   Overlap overlap = Overlap::WaitFree;
+  OverlapShares collectives_overlap;
+  OverlapShares servers_overlap;
+  RpcCosts rpc;
   Gate gate = Gate::All;
   UpdateAt update_at = UpdateAt::Server;
   Fusion fusion;

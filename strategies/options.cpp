@@ -74,4 +74,19 @@ Seconds Options::seconds(const std::string& name) const {
   return *value;
 }
 
+BytesPerSecond Options::bandwidth(const std::string& name) const {
+  const auto value = parse_bandwidth(text(name));
+  if (!value) fail(name, fmt::format("expected a rate with its unit, such as 2GB/s or 10Gbps, got '{}'", text(name)));
+  if (value->value() <= 0.0) fail(name, fmt::format("{} is out of range: expected more than 0", text(name)));
+  return *value;
+}
+
+double Options::number(const std::string& name, double low, double high) const {
+  const auto value = parse_number(text(name));
+  if (!value) fail(name, fmt::format("expected a number, got '{}'", text(name)));
+  if (*value < low || *value > high)
+    fail(name, fmt::format("{} is out of range: expected from {} to {}", text(name), low, high));
+  return *value;
+}
+
 }  // namespace simsync

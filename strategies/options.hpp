@@ -27,6 +27,9 @@ public:
   [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t low, std::int64_t high) const;
   [[nodiscard]] Bytes bytes(const std::string& name, std::int64_t low) const;
   [[nodiscard]] Seconds seconds(const std::string& name) const;
+  /// Positive.
+  [[nodiscard]] BytesPerSecond bandwidth(const std::string& name) const;
+  [[nodiscard]] double number(const std::string& name, double low, double high) const;
   [[nodiscard]] const std::string& text(const std::string& name) const;
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
   template <class E>

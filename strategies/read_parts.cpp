@@ -113,10 +113,25 @@ void read_encoding(yaml::Mapping& mapping, VariableStrategy& entry) {
   mapping.maybe("sparse_as_dense", [&](const yaml::Node& n) { entry.sparse_as_dense = n.boolean(); });
 }
 
+void read_shares(const yaml::Node& node, OverlapShares& shares) {
+  auto m = node.mapping();
+  m.maybe("in_node", [&](const yaml::Node& n) { shares.in_node = n.number(yaml::kFraction); });
+  m.maybe("between_nodes", [&](const yaml::Node& n) { shares.between_nodes = n.number(yaml::kFraction); });
+}
+
+void read_rpc(const yaml::Node& node, RpcCosts& rpc) {
+  auto m = node.mapping();
+  m.maybe("per_message", [&](const yaml::Node& n) { rpc.per_message = n.seconds(); });
+  m.maybe("rate", [&](const yaml::Node& n) { rpc.rate = n.bandwidth(); });
+}
+
 void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   constexpr std::int64_t kMostStreams = 1024;
   auto m = node.mapping();
   m.maybe("overlap", [&](const yaml::Node& n) { graph.overlap = n.one_of(overlap_words()); });
+  m.maybe("collectives_overlap", [&](const yaml::Node& n) { read_shares(n, graph.collectives_overlap); });
+  m.maybe("servers_overlap", [&](const yaml::Node& n) { read_shares(n, graph.servers_overlap); });
+  m.maybe("rpc", [&](const yaml::Node& n) { read_rpc(n, graph.rpc); });
   m.maybe("gate", [&](const yaml::Node& n) { graph.gate = n.one_of(gate_words()); });
   m.maybe("update_at", [&](const yaml::Node& n) { graph.update_at = n.one_of(update_at_words()); });
   m.maybe("fusion", [&](const yaml::Node& n) { read_fusion(n, graph.fusion); });

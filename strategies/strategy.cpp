@@ -124,6 +124,11 @@ void check_graph(const Strategy& strategy, const Cluster& cluster) {
     fail(
         "backups need servers that update (update_at: server), and workers that read at the start of a step "
         "(pull_at_step_start)");
+  for (const double share : {graph.collectives_overlap.in_node, graph.collectives_overlap.between_nodes,
+                             graph.servers_overlap.in_node, graph.servers_overlap.between_nodes})
+    if (!(share >= 0.0 && share <= 1.0)) fail(fmt::format("an overlap of {}, expected from 0 to 1", share));
+  if (graph.rpc.per_message.value() < 0.0 || (graph.rpc.rate && graph.rpc.rate->value() <= 0.0))
+    fail("the costs of remote calls must not be negative");
   if (graph.scheduling.partition.count < 0 || graph.scheduling.credit.count < 0)
     fail("partition and credit must not be negative");
   const Fusion& fusion = graph.fusion;

@@ -39,6 +39,19 @@ std::string text_of(Bytes bytes) {
   return fmt::format("{}B", bytes.count);
 }
 
+/// Nothing for the default.
+std::string shares_text(const char* key, const OverlapShares& shares) {
+  if (shares == OverlapShares{}) return {};
+  return fmt::format("  {}: {{in_node: {}, between_nodes: {}}}\n", key, format_shortest(shares.in_node),
+                     format_shortest(shares.between_nodes));
+}
+
+std::string rpc_text(const RpcCosts& rpc) {
+  if (rpc == RpcCosts{}) return {};
+  const std::string rate = rpc.rate ? ", rate: " + format_shortest(rpc.rate->value()) + "B/s" : "";
+  return fmt::format("  rpc: {{per_message: {}{}}}\n", text_of(rpc.per_message), rate);
+}
+
 std::string graph_text(const GraphStrategy& graph) {
   const Fusion& fusion = graph.fusion;
   const Scheduling& scheduling = graph.scheduling;
@@ -58,6 +71,9 @@ std::string graph_text(const GraphStrategy& graph) {
                   name_of(graph.algorithm), graph.pull_at_step_start, graph.aggregate_on_gpu, graph.serial_collectives);
   out += fmt::format("  per_operation_cost: {}\n  streams_per_server: {}\n  shared_process: {}\n",
                      text_of(graph.per_operation_cost), graph.streams_per_server, graph.shared_process);
+  out += shares_text("collectives_overlap", graph.collectives_overlap);
+  out += shares_text("servers_overlap", graph.servers_overlap);
+  out += rpc_text(graph.rpc);
   if (graph.win_bytes) out += fmt::format("  win_bytes: {}\n", text_of(*graph.win_bytes));
   if (graph.win_next) out += fmt::format("  win_next: {}\n", text_of(*graph.win_next));
   if (graph.slack) out += fmt::format("  slack: {}\n", *graph.slack);

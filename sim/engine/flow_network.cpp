@@ -212,6 +212,11 @@ int FlowNetwork::add_link(BytesPerSecond bandwidth) {
   return static_cast<int>(s.links_used++);
 }
 
+void FlowNetwork::set_bandwidth(int link, BytesPerSecond bandwidth) {
+  SIMSYNC_ASSERT(bandwidth.value() > 0.0);
+  state_->links.at(static_cast<std::size_t>(link))->set_bandwidth(bandwidth.value());
+}
+
 int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
   State& s = *state_;
   SIMSYNC_ASSERT(!links.empty());

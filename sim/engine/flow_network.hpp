@@ -30,6 +30,8 @@ public:
   void begin(const std::vector<BytesPerSecond>& bandwidths);
   /// A further link, numbered after the last one.
   int add_link(BytesPerSecond bandwidth);
+  /// Changes the rate of a link, also for the flows that are under way.
+  void set_bandwidth(int link, BytesPerSecond bandwidth);
   /// A way across `links`, which must not be empty, each of its flows at no more than `cap` (infinite: no limit).
   /// Returns its number.
   int add_path(const std::vector<int>& links, BytesPerSecond cap);

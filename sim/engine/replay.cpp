@@ -44,8 +44,10 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       enough_(options.steps_per_worker, longest_block(plan), plan.has_common_steps() ? 1 : cells_.ranks().size()),
       left_behind_(plan, cells_),
       devices_(cells_.ranks().size()) {
-  for (std::size_t r = 0; r < devices_.size(); ++r)
+  for (std::size_t r = 0; r < devices_.size(); ++r) {
     devices_[r].slowdown = cluster_.group_of(cells_.ranks()[r].node).compute_slowdown;
+    devices_[r].links = topology_.links_beside_compute(cells_.ranks()[r]);
+  }
   for (const Queue& queue : plan_.queues) queues_.emplace_back(static_cast<std::size_t>(cells_.count(queue.scope)));
 }
 
@@ -292,6 +294,7 @@ void Replay::handle(FlowNetwork::Token token) {
       break;
   }
   drain();
+  if (p.event == Event::ComputeEnds) share_links(devices_[static_cast<std::size_t>(p.instance.cell)]);
 }
 
 Prediction Replay::run() {

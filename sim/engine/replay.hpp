@@ -82,6 +82,8 @@ private:
   void start_compute(const Instance& instance);
   void arm_compute(Device& device, const Instance& instance);
   void collective_on_device(int rank, int change);
+  /// Gives the device's links the rate that they have while it computes, or while it does not.
+  void share_links(Device& device);
   void start_transfer(const Instance& instance);
   void enter_connection(const Instance& instance);
   void start_first_turn(const Instance& instance);

@@ -145,6 +145,15 @@ void Replay::start_compute(const Instance& instance) {
   device.remaining = compute_time(plan_, op_of(instance), instance.cell, instance.iteration).value() * device.slowdown;
   device.since = network_.now().value();
   arm_compute(device, instance);
+  share_links(device);
+}
+
+void Replay::share_links(Device& device) {
+  if (device.running.has_value() == device.holds_up_links) return;
+  device.holds_up_links = device.running.has_value();
+  for (const auto& [link, left] : device.links)
+    network_.set_bandwidth(link,
+                           device.holds_up_links ? left : topology_.links()[static_cast<std::size_t>(link)].bandwidth);
 }
 
 void Replay::arm_compute(Device& device, const Instance& instance) {

@@ -52,6 +52,9 @@ struct Device {
   std::uint32_t epoch = 0;  ///< grows when the end of `running` moves
   int collectives = 0;      ///< that run on the device now
   double slowdown = 1.0;
+  /// Its own links whose rate falls while it computes, with the rate that is then left.
+  std::vector<std::pair<int, BytesPerSecond>> links;
+  bool holds_up_links = false;
 };
 
 /// One cell of a Queue.

@@ -173,7 +173,8 @@ private:
   [[nodiscard]] OpId ready_op(const Bucket& bucket) const {
     LayerId lowest = w_.model.layer_count();
     for (const std::size_t member : bucket.members) lowest = std::min(lowest, layer_of(member));
-    return w_.gradient_ready(lowest);
+    const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
+    return w_.gradient_ready(lowest, w_.plan.nodes.size() > 1 ? shares.between_nodes : shares.in_node);
   }
   [[nodiscard]] LayerId layer_of(std::size_t member) const {
     return w_.model.variable(sent_[member].gradient.variable).layer;

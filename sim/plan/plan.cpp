@@ -22,6 +22,8 @@ const char* name_of(Phase phase) {
       return "aggregate";
     case Phase::Push:
       return "push";
+    case Phase::RemoteCall:
+      return "remote call";
     case Phase::Dispatch:
       return "dispatch";
     case Phase::Serve:

@@ -43,6 +43,7 @@ enum class Phase : std::uint8_t {
   Copy,
   Aggregate,
   Push,
+  RemoteCall,
   Dispatch,
   Serve,
   Update,

@@ -40,8 +40,10 @@ struct PlanWriter {
 
   OpId add(Op op);  ///< @throws PlanError above kMostOps
   QueueId add_queue(Queue queue);
-  /// The op whose end makes the gradient of a layer final and free to leave.
-  [[nodiscard]] OpId gradient_ready(LayerId layer) const;
+  QueueId rpc = -1;  ///< of each node's host: messages to and from servers on other nodes
+  /// The op whose end makes the gradient of a layer final and free to leave, where a `share` of the backward pass may
+  /// run beside the communication (OverlapShares).
+  [[nodiscard]] OpId gradient_ready(LayerId layer, double share = 1.0) const;
   [[nodiscard]] std::string label(VariableId variable, std::size_t shard, std::size_t shards) const;
   [[nodiscard]] const DeviceClass& device() const;  ///< of the first rank
   void choose_protocol(Op& op) const;               ///< of a collective whose algorithm is known
@@ -60,7 +62,10 @@ int pieces_of(double bytes, double limit);
 /// Time to encode and decode it on the device: it is read and written once each way.
 Seconds compression_time(const VariableStrategy& how, double bytes, const DeviceClass& device);
 
-/// Forward and backward of every layer, one op each.
+/// Mean of the largest of so many draws from the standard normal distribution; 0 for one.
+double expected_largest(int draws);
+/// Forward and backward of every layer, one op each. In lock step they last as long as on the slowest rank
+/// (DeviceClass::compute_variation).
 void write_compute(PlanWriter& writer);
 /// Shards on collectives in launch order: dense ones fused and all-reduced, rows of sparse ones all-gathered.
 void write_all_reduce(PlanWriter& writer);

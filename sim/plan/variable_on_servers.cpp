@@ -123,6 +123,28 @@ void VariableOnServers::connect(Op& op) const {
   op.later_turn = turn(graph.win_next);
 }
 
+OpId VariableOnServers::gradient_ready() const {
+  return w_.gradient_ready(variable_.layer, w_.strategy.graph.servers_overlap.in_node);
+}
+
+OpId VariableOnServers::remote_call(Scope scope, const Piece& piece, double bytes, std::vector<After> after) {
+  if (w_.rpc < 0) w_.rpc = w_.add_queue({.name = "rpc", .scope = Scope::Node});
+  Op op;
+  op.kind = OpKind::HostWork;
+  op.scope = scope;
+  op.queue = w_.rpc;
+  op.from = {End::Kind::Host, {}};
+  op.duration = w_.strategy.graph.rpc.of(bytes, piece.messages);
+  op.priority = how_.priority;
+  op.after = std::move(after);
+  op.reason = {Phase::RemoteCall, layer(), label(piece.number)};
+  return w_.add(std::move(op));
+}
+
+bool VariableOnServers::calls_cost() const {
+  return w_.plan.nodes.size() > 1 && w_.strategy.graph.rpc != RpcCosts{};
+}
+
 OpId VariableOnServers::inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
   Op op;
   op.kind = OpKind::Collective;
@@ -139,17 +161,16 @@ OpId VariableOnServers::inside_host(CollectivePrimitive primitive, double bytes,
 }
 
 OpId VariableOnServers::reduce_on_gpus(const Piece& piece) {
-  if (ranks_per_node() < 2) return w_.gradient_ready(variable_.layer);
-  const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, piece.bytes,
-                                     w_.gradient_ready(variable_.layer), label(piece.number));
+  if (ranks_per_node() < 2) return gradient_ready();
+  const OpId scattered =
+      inside_host(CollectivePrimitive::ReduceScatter, piece.bytes, gradient_ready(), label(piece.number));
   return inside_host(CollectivePrimitive::AllGather, piece.bytes / ranks_per_node(), scattered, label(piece.number));
 }
 
 OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
   if (on_gpu()) {
     // Every GPU sums its part of the bytes and copies that part to the host.
-    const OpId scattered =
-        inside_host(CollectivePrimitive::ReduceScatter, bytes, w_.gradient_ready(variable_.layer), text);
+    const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, gradient_ready(), text);
     Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}},
                        bytes / ranks_per_node(), text);
     copy.queue = w_.to_host;
@@ -159,7 +180,7 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
   Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
   copy.queue = w_.to_host;
   copy.duration = copy.packing = compression_time(how_, bytes, w_.device());
-  copy.after = {{w_.gradient_ready(variable_.layer), 0}};
+  copy.after = {{gradient_ready(), 0}};
   const OpId copied = w_.add(std::move(copy));
   const int ranks = ranks_per_node();
   if (ranks < 2) return copied;
@@ -230,7 +251,7 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   const double gathered = travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
   OpId ready = whole;
   if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
-  if (!aggregated) ready = w_.gradient_ready(variable_.layer);
+  if (!aggregated) ready = gradient_ready();
   Op op = transfer(Phase::Push, aggregated ? Scope::Node : Scope::Rank,
                    {aggregated ? End::Kind::Host : End::Kind::Device, {}}, {End::Kind::Fixed, piece.how.server},
                    gathered, label(piece.number));
@@ -242,7 +263,10 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   if (!aggregated) op.packing = compression_time(how_, piece.bytes, w_.device());
   op.duration += op.packing;
   op.after = {{ready, 0}};
+  const double beside = w_.strategy.graph.servers_overlap.between_nodes;
+  if (w_.plan.nodes.size() > 1 && beside < 1.0) op.after.push_back({w_.gradient_ready(variable_.layer, beside), 0});
   const Scope scope = op.scope;
+  if (calls_cost()) op.after = {{remote_call(scope, piece, gathered, std::move(op.after)), 0}};
   const After sent = dispatched(piece, scope, {w_.add(std::move(op)), 0});
   if (!piece.how.sync) return sent;
   constexpr double kSumPasses = 3.0;  // two operands read, one written
@@ -290,7 +314,8 @@ OpId VariableOnServers::pull(const Piece& piece, After fresh) {
     fresh = {w_.add(std::move(serve)), 0};
   }
   op.after = {fresh};
-  return w_.add(std::move(op));
+  const OpId arrived = w_.add(std::move(op));
+  return calls_cost() ? remote_call(scope, piece, piece.bytes, {{arrived, 0}}) : arrived;
 }
 
 void VariableOnServers::finish(OpId arrived) {

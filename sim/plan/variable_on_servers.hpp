@@ -52,6 +52,14 @@ private:
   /// The connection that a transfer between a worker and a server takes.
   void connect(Op& op) const;
 
+  /// The gradient is final and may leave its device.
+  [[nodiscard]] OpId gradient_ready() const;
+  /// Whether a host's remote calls take it time: between nodes, under a framework that states their costs.
+  [[nodiscard]] bool calls_cost() const;
+  /// The time that a worker's host takes for the message of a piece to or from its server. A server on the host itself
+  /// is called in the same way: a plan has one program for all hosts.
+  OpId remote_call(Scope scope, const Piece& piece, double bytes, std::vector<After> after);
+
   /// A collective among the GPUs of each host.
   OpId inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text);
   /// One GPU alone has the sum already.

@@ -17,18 +17,18 @@ Seconds RpcCosts::of(double bytes, int messages) const {
   return messages * per_message + (rate ? Seconds{bytes / rate->value()} : Seconds{0.0});
 }
 
-TransportDefaults tensorflow_grpc() {
-  return {.overlap_between_nodes = "0", .rpc_per_message = "50us", .rpc_rate = "2.5GB/s"};
+TransportDefaults hides_nothing_between_nodes() {
+  return {.overlap_between_nodes = "0"};
 }
 
 std::vector<OptionInfo> server_transport_options(const TransportDefaults& defaults) {
-  return {{kServersInNode, "1",
-           "share of the backward pass beside which gradients move to their host; 0: they wait for its end"},
-          {kServersBetween, defaults.overlap_between_nodes,
-           "share of the backward pass beside which gradients move between nodes; 0: they wait for its end"},
-          {kPerMessage, defaults.rpc_per_message,
-           "time that a worker's host takes for each message from and to servers, one after another"},
-          {kRate, defaults.rpc_rate, "rate at which it copies their payload besides; none: copies cost nothing"}};
+  return {
+      {kServersInNode, "1",
+       "share of the backward pass beside which gradients move to their host; 0: they wait for its end"},
+      {kServersBetween, defaults.overlap_between_nodes,
+       "share of the backward pass beside which gradients move between nodes; 0: they wait for its end"},
+      {kPerMessage, "0s", "time that a worker's host takes for each message from and to servers, one after another"},
+      {kRate, kNone, "rate at which it copies their payload besides; none: copies cost nothing"}};
 }
 
 std::vector<OptionInfo> collective_transport_options() {

@@ -12,12 +12,11 @@ namespace simsync {
 /// Defaults of one transport, as a user would write them.
 struct TransportDefaults {
   std::string overlap_between_nodes = "1";
-  std::string rpc_per_message = "0s";
-  std::string rpc_rate = "none";
 };
 
-/// gRPC under TensorFlow 1 and 2, between hosts. Sources: strategies/README.md, "What a transport hides".
-TransportDefaults tensorflow_grpc();
+/// TensorFlow's gRPC and Caffe's servers (Poseidon) hide nothing between nodes. Evidence: validate/README.md, "What a
+/// transport hides".
+TransportDefaults hides_nothing_between_nodes();
 
 /// servers_overlap_in_node, servers_overlap_between_nodes, rpc_per_message and rpc_rate.
 std::vector<OptionInfo> server_transport_options(const TransportDefaults& defaults = {});

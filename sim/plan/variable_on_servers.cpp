@@ -141,8 +141,12 @@ OpId VariableOnServers::remote_call(Scope scope, const Piece& piece, double byte
   return w_.add(std::move(op));
 }
 
-bool VariableOnServers::calls_cost() const {
-  return w_.plan.nodes.size() > 1 && w_.strategy.graph.rpc != RpcCosts{};
+bool VariableOnServers::crosses_network(const Piece& piece) const {
+  return w_.plan.nodes.size() > 1 || piece.how.server.node != w_.plan.nodes.front();
+}
+
+bool VariableOnServers::calls_cost(const Piece& piece) const {
+  return crosses_network(piece) && w_.strategy.graph.rpc != RpcCosts{};
 }
 
 OpId VariableOnServers::inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
@@ -264,9 +268,9 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   op.duration += op.packing;
   op.after = {{ready, 0}};
   const double beside = w_.strategy.graph.servers_overlap.between_nodes;
-  if (w_.plan.nodes.size() > 1 && beside < 1.0) op.after.push_back({w_.gradient_ready(variable_.layer, beside), 0});
+  if (crosses_network(piece) && beside < 1.0) op.after.push_back({w_.gradient_ready(variable_.layer, beside), 0});
   const Scope scope = op.scope;
-  if (calls_cost()) op.after = {{remote_call(scope, piece, gathered, std::move(op.after)), 0}};
+  if (calls_cost(piece)) op.after = {{remote_call(scope, piece, gathered, std::move(op.after)), 0}};
   const After sent = dispatched(piece, scope, {w_.add(std::move(op)), 0});
   if (!piece.how.sync) return sent;
   constexpr double kSumPasses = 3.0;  // two operands read, one written
@@ -315,7 +319,7 @@ OpId VariableOnServers::pull(const Piece& piece, After fresh) {
   }
   op.after = {fresh};
   const OpId arrived = w_.add(std::move(op));
-  return calls_cost() ? remote_call(scope, piece, piece.bytes, {{arrived, 0}}) : arrived;
+  return calls_cost(piece) ? remote_call(scope, piece, piece.bytes, {{arrived, 0}}) : arrived;
 }
 
 void VariableOnServers::finish(OpId arrived) {

@@ -54,8 +54,10 @@ private:
 
   /// The gradient is final and may leave its device.
   [[nodiscard]] OpId gradient_ready() const;
-  /// Whether a host's remote calls take it time: between nodes, under a framework that states their costs.
-  [[nodiscard]] bool calls_cost() const;
+  /// Whether some worker's host is another one than the server's.
+  [[nodiscard]] bool crosses_network(const Piece& piece) const;
+  /// Whether the remote calls for it take hosts time.
+  [[nodiscard]] bool calls_cost(const Piece& piece) const;
   /// The time that a worker's host takes for the message of a piece to or from its server. A server on the host itself
   /// is called in the same way: a plan has one program for all hosts.
   OpId remote_call(Scope scope, const Piece& piece, double bytes, std::vector<After> after);

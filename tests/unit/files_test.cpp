@@ -1,9 +1,11 @@
 // Files that are read and written: permissions, links, what is both an input and an output, byte order marks, hashes.
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <istream>
@@ -115,6 +117,22 @@ TEST_CASE("what is not written to its end leaves nothing behind", "[base][file]"
   CHECK(folder.names() == Names{"a"});
   CHECK_THROWS_WITH(write_file("/dev/full", "x"), ContainsSubstring("/dev/full: error: cannot be written: No space"));
   CHECK_THROWS_WITH(GrowingFile("/dev/full", "x"), ContainsSubstring("No space left on device"));
+}
+
+TEST_CASE("a disk that is full leaves the old file", "[base][file]") {
+  const Folder folder;
+  const std::string path = folder.with("a", "old");
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small { .rlim_cur = 4096, .rlim_max = before.rlim_max };
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+  CHECK_THROWS_WITH(write_file(path, std::string(1U << 20U, 'x')),
+                    ContainsSubstring("cannot be written: File too large"));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  CHECK(content(path) == "old");
+  CHECK(folder.names() == Names{"a"});
 }
 
 TEST_CASE("a growing file goes through links and is there after every row", "[base][file]") {

@@ -306,7 +306,7 @@ void setup_measure(CLI::App& app, Outcome&) {
   command
       ->add_option("--timeout", options->run.timeout_s,
                    "Seconds without progress, beyond what a step computes, after which a run has failed")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_between(0.1, 3600.0))
       ->capture_default_str();
   command->add_option("--csv", options->csv, "Write rows to this file, or to standard output with '-'")
       ->check(output_file_of_one("--csv"));

@@ -13,6 +13,7 @@
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "hw/profile/stages.hpp"
 #include "hw/profile/time_layers.hpp"
 #include "models/profile_writer.hpp"
 #include "models/reader.hpp"
@@ -32,6 +33,13 @@ struct ProfileOptions {
 
 std::string manifest_of(const std::string& table) {
   return std::filesystem::path(table).replace_extension(".yaml").string();
+}
+
+void expect_layers_to_time(const Model& model) {
+  for (LayerId id = 0; id < model.layer_count(); ++id)
+    if (has_kernels(model.layer(id))) return;
+  throw InputError(
+      fmt::format("every layer of model '{}' is given in numbers: there is nothing to time", model.name()));
 }
 
 LayerTimings measure(const Model& model, LayerTimingOptions options, Backend& backend) {
@@ -82,6 +90,7 @@ void print_summary(const ProfileOptions& options, const LayerTimings& timings, B
 void run_profile(ProfileOptions options) {
   announce_output(manifest_of(options.out), "--out");
   const Model model = find_model(options.model);
+  expect_layers_to_time(model);
   if (options.batch == 0) options.batch = model.default_batch();
   const auto backend = make_backend(options.device, options.precision);
   const LayerTimings timings = measure(model, {.batch = options.batch, .repeats = options.repeats}, *backend);

@@ -10,10 +10,8 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
-#include "cli/interruption.hpp"
 #include "cli/outputs.hpp"
 #include "cli/resumed_inputs.hpp"
-#include "cli/row_file.hpp"
 #include "cli/settings.hpp"
 #include "cli/testbed_flags.hpp"
 #include "cli/unknown.hpp"
@@ -153,12 +151,8 @@ class Report {
 public:
   Report(const MeasureOptions& options) : options_(options) {
     if (options.csv.empty()) return;
-    file_ = std::make_unique<RowFile>(options.csv, csv_row(measured_header()), options.resume);
-    const std::string note = keep_or_compare_inputs(options.csv, file_->found().size() > 0);
-    if (!note.empty()) std::cerr << "note: " << note << '\n';
-    if (options.csv != "-")
-      tell_when_interrupted(fmt::format(
-          "interrupted: {} keeps the rows so far; the same command with --resume adds the others", options.csv));
+    file_ = std::make_unique<RowFile>(open_resumable(options.csv, csv_row(measured_header()), options.resume));
+    tell_how_to_resume(options.csv);
   }
   [[nodiscard]] std::vector<PredictRequest> left_of(std::vector<PredictRequest> requests, Inputs& inputs) const {
     return file_ ? without_row(requests, file_->found(), inputs) : requests;

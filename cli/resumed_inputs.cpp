@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 #include <sstream>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/file_log.hpp"
 #include "base/output_file.hpp"
+#include "cli/interruption.hpp"
 
 namespace simsync {
 namespace {
@@ -71,13 +73,8 @@ void compare(const std::string& csv, const std::vector<ReadFile>& then, const st
   }
 }
 
-}  // namespace
-
-std::string inputs_file(const std::string& csv) {
-  return csv + ".inputs";
-}
-
-std::string keep_or_compare_inputs(const std::string& csv, bool has_rows) {
+/// @return a note when the rows cannot tell what they were made from, else nothing.
+std::string keep_or_compare(const std::string& csv, bool has_rows) {
   const FileLog* log = FileLog::current();
   if (csv == "-" || log == nullptr || is_written_in_place(csv)) return {};
   const std::string path = inputs_file(csv);
@@ -93,6 +90,25 @@ std::string keep_or_compare_inputs(const std::string& csv, bool has_rows) {
   }
   save(path, all);
   return {};
+}
+
+}  // namespace
+
+std::string inputs_file(const std::string& csv) {
+  return csv + ".inputs";
+}
+
+RowFile open_resumable(const std::string& csv, const std::string& header, bool resume) {
+  RowFile file(csv, header, resume);
+  const std::string note = keep_or_compare(csv, file.found().size() > 0);
+  if (!note.empty()) std::cerr << "note: " << note << '\n';
+  return file;
+}
+
+void tell_how_to_resume(const std::string& csv) {
+  if (csv != "-")
+    tell_when_interrupted(
+        fmt::format("interrupted: {} keeps the rows so far; the same command with --resume adds the others", csv));
 }
 
 }  // namespace simsync

@@ -11,10 +11,8 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
-#include "cli/interruption.hpp"
 #include "cli/outputs.hpp"
 #include "cli/resumed_inputs.hpp"
-#include "cli/row_file.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
@@ -181,17 +179,6 @@ void check_resume(const SweepOptions& options) {
   if (options.csv == "-") throw InputError("--resume needs the file to go on with: --csv FILE");
 }
 
-/// Rows and hashes of the inputs that --resume goes on with.
-RowFile open_table(const SweepOptions& options) {
-  RowFile file(options.csv, csv_row(row_header()), options.resume);
-  const std::string note = keep_or_compare_inputs(options.csv, file.found().size() > 0);
-  if (!note.empty()) std::cerr << "note: " << note << '\n';
-  if (options.csv != "-" && options.sort.empty())
-    tell_when_interrupted(fmt::format(
-        "interrupted: {} keeps the rows so far; the same command with --resume adds the others", options.csv));
-  return file;
-}
-
 /// A sweep without a row is a mistake; one shard without a row is not, when the others have some.
 void tell_skipped(const SweepOptions& options, std::size_t skipped, std::size_t asked, bool has_rows) {
   if (skipped == 0) return;
@@ -208,7 +195,8 @@ void run_sweep(const SweepOptions& options) {
   const auto all = combinations(options);
   check_names(options, all, inputs);
   auto requests = shard_of(all, options.shard);
-  RowFile file = open_table(options);
+  RowFile file = open_resumable(options.csv, csv_row(row_header()), options.resume);
+  if (options.sort.empty()) tell_how_to_resume(options.csv);
   requests = without_row(requests, file.found(), inputs);
   ProgressBar progress(requests.size());
   std::vector<std::string> rows;

@@ -8,9 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/file_log.hpp"
+#include "base/output_file.hpp"
 
 namespace simsync {
 namespace fs = std::filesystem;
@@ -37,7 +40,7 @@ std::string reason() {
 
 }  // namespace
 
-std::string read_file(const std::string& path) {
+std::string read_output(const std::string& path) {
   const auto refuse = [&](const std::string& why) {
     throw InputError(
         Diagnostic{.origin = {path, 0, 0}, .message = why, .key = {}, .source_line = {}, .note = {}, .help = {}});
@@ -57,57 +60,28 @@ std::string read_file(const std::string& path) {
   return std::move(*text);
 }
 
-namespace {
-
-[[noreturn]] void refuse_to_write(const std::string& path, const std::string& why) {
-  throw InputError(Diagnostic{.origin = {path, 0, 0},
-                              .message = "cannot be written: " + why,
-                              .key = {},
-                              .source_line = {},
-                              .note = {},
-                              .help = {}});
+std::string read_file(const std::string& path) {
+  std::string text = read_output(path);
+  if (FileLog* log = FileLog::current()) log->add_input(path, text);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
 }
-
-/// A pipe or a device, which is written to as it stands; a regular file is replaced in one move.
-bool is_special(const std::string& path) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) refuse_to_write(path, "it is a folder");
-  return fs::exists(path, error) && !fs::is_regular_file(path, error);
-}
-
-std::string part_of(const std::string& path) {
-  return path + ".part";
-}
-
-}  // namespace
 
 void write_file(const std::string& path, const std::string& text) {
   write_file(path, [&](std::ostream& out) { out << text; });
 }
 
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write) {
-  const bool special = is_special(path);
-  const std::string target = special ? path : part_of(path);
-  std::error_code error;
-  const auto refuse = [&](const std::string& why) {
-    if (!special) fs::remove(target, error);
-    refuse_to_write(path, why);
-  };
-  errno = 0;
-  std::ofstream out(target, std::ios::binary | std::ios::trunc);
-  write(out);
-  out.close();
-  if (!out) refuse(reason());
-  if (!special) fs::rename(target, path, error);
-  if (!special && error) refuse(error.message());
+  if (const FileLog* log = FileLog::current()) log->expect_no_input(path);
+  Replacement file(path);
+  write(file.stream());
+  file.commit();
 }
 
 void expect_writable(const std::string& path) {
-  if (is_special(path)) return;
-  errno = 0;
-  if (!std::ofstream(part_of(path), std::ios::binary | std::ios::trunc)) refuse_to_write(path, reason());
-  std::error_code ignored;
-  fs::remove(part_of(path), ignored);
+  if (is_written_in_place(path)) return;
+  const Replacement never_committed(path);
 }
 
 std::string data_folder(const std::string& room) {

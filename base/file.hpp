@@ -7,10 +7,14 @@
 
 namespace simsync {
 
-/// The content of `path`. @throws InputError when it cannot be read, is a folder or is larger than 64 MiB.
+/// The content of `path`, an input of the command, without a byte order mark of UTF-8.
+/// @throws InputError when it cannot be read, is a folder, is larger than 64 MiB or is an output of the command too
+/// (file_log.hpp).
 std::string read_file(const std::string& path);
-/// Writes `text` to `path` through a temporary file, so that a killed run leaves the old content.
-/// @throws InputError when it cannot be written.
+/// The same of a file that the command has written, or goes on with.
+std::string read_output(const std::string& path);
+/// Replaces the content of `path` as a whole (output_file.hpp).
+/// @throws InputError when it cannot be written or is an input of the command.
 void write_file(const std::string& path, const std::string& text);
 /// The same for content that `write` puts into a stream, because it is too large to be held.
 void write_file(const std::string& path, const std::function<void(std::ostream&)>& write);

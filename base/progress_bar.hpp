@@ -23,9 +23,11 @@ public:
   /// A line of its own on standard error, above the bar.
   void message(const std::string& text);
 
+  /// Removes the bar until the next step.
+  void clear();
+
 private:
   void draw();
-  void clear();
   bool terminal_;
   std::size_t done_ = 0;
   std::size_t total_;

@@ -11,6 +11,7 @@
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/measure_probes.hpp"
+#include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/reader.hpp"
@@ -151,8 +152,6 @@ CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
 void check(const CalibrateFlags& flags) {
   if (!flags.date.empty() && !is_date(flags.date))
     throw InputError("--date " + flags.date + ": expected a date such as 2026-01-31");
-  for (const auto* path : {&flags.out, &flags.csv, &flags.probes})
-    if (!path->empty() && *path != "-") expect_writable(*path);
 }
 
 void run_calibrate(const CalibrateFlags& flags) {
@@ -183,7 +182,7 @@ void add_live_flags(CLI::App& command, CalibrateFlags& flags, CLI::Option* measu
   for (auto* option : testbed.details) option->needs(measure);
   command.add_option("--probes", flags.probes, "Write what --measure measures to this file, for --from")
       ->needs(measure)
-      ->check(file_name());
+      ->check(output_file("--probes"));
 }
 
 }  // namespace
@@ -212,9 +211,9 @@ void setup_calibrate(CLI::App& app, Outcome&) {
   command->add_option("--ranks", flags->ranks, "Ranks of files that do not say how many took part")
       ->check(whole_number(2, 1'000'000));
   command->add_option("--date", flags->date, "Date of the measurements, such as 2026-01-31 (default: today)");
-  command->add_option("--out", flags->out, "Write the calibration to this file")->check(file_name());
+  command->add_option("--out", flags->out, "Write the calibration to this file")->check(output_file("--out"));
   command->add_option("--csv", flags->csv, "Write one row per measurement to this file, or to standard output with '-'")
-      ->check(file_name());
+      ->check(output_file("--csv"));
   for (const char* name : {"--cluster", "--from", "--rows", "--score", "--ranks"})
     measure->excludes(command->get_option(name));
   command->callback([flags] {

@@ -4,6 +4,7 @@
 #include "base/file.hpp"
 #include "cli/commands.hpp"
 #include "cli/import_trace.hpp"
+#include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "platforms/reader.hpp"
 
@@ -40,7 +41,7 @@ void setup_import(CLI::App& app, Outcome&) {
                    "GPU of its nodes, which the format does not name ('simsync list devices')")
       ->required();
   autodist->add_option("--out", flags->out, "Write the cluster to this file (default: standard output)")
-      ->check(file_name());
+      ->check(output_file("--out"));
   autodist->callback([flags] { import_autodist(*flags); });
   setup_import_traces(*command);
 }

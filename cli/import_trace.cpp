@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/parse_units.hpp"
+#include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "models/layer_times.hpp"
@@ -87,6 +88,8 @@ void print_found(const ImportedTrace& imported, const TracedModel& traced) {
 }
 
 void run_import(const TraceFormat& format, const TraceFlags& flags) {
+  for (const char* beside : {".profile.csv", ".profile.yaml"})
+    announce_output(std::filesystem::path(flags.out).replace_extension(beside).string(), "--out");
   const ImportedTrace imported = format.read(flags.files);
   TracedModel traced = layers_of(imported.trace, imported.hints);
   traced.notes.insert(traced.notes.begin(), imported.notes.begin(), imported.notes.end());
@@ -114,7 +117,7 @@ void add_format(CLI::App& import, const TraceFormat& format) {
       ->add_option("--out", flags->out,
                    "Model to write, NAME.yaml; its layer times go beside it, to NAME.profile.csv, for --set profile=")
       ->required()
-      ->check(file_name());
+      ->check(output_file("--out"));
   command->add_option("--device", flags->device, "What clusters call the device that computed ('simsync list devices')")
       ->required();
   command->add_option("--batch", flags->batch, "Samples of one step")

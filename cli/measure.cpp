@@ -10,7 +10,8 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
-#include "cli/row_file.hpp"
+#include "cli/outputs.hpp"
+#include "cli/resumed_inputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/testbed_flags.hpp"
 #include "cli/unknown.hpp"
@@ -149,8 +150,9 @@ void check_names(const std::vector<PredictRequest>& requests, Inputs& inputs) {
 class Report {
 public:
   Report(const MeasureOptions& options) : options_(options) {
-    if (!options.csv.empty())
-      file_ = std::make_unique<RowFile>(options.csv, csv_row(measured_header()), options.resume);
+    if (options.csv.empty()) return;
+    file_ = std::make_unique<RowFile>(open_resumable(options.csv, csv_row(measured_header()), options.resume));
+    tell_how_to_resume(options.csv);
   }
   [[nodiscard]] std::vector<PredictRequest> left_of(std::vector<PredictRequest> requests, Inputs& inputs) const {
     return file_ ? without_row(requests, file_->found(), inputs) : requests;
@@ -170,8 +172,18 @@ private:
   std::unique_ptr<RowFile> file_;
 };
 
+/// Unlike the processes of a cluster, this one writes all of them.
+void announce_outputs(const MeasureOptions& options) {
+  announce_output(options.cluster_out, "--cluster-out");
+  announce_output(options.csv, "--csv");
+  announce_output(options.timeline, "--timeline");
+  announce_output(options.trace, "--trace");
+  if (!options.csv.empty() && options.csv != "-") announce_output(inputs_file(options.csv), "--csv");
+}
+
 /// Every request, one after another, on hosts that are emulated here.
 void run_on_testbed(const MeasureOptions& options) {
+  announce_outputs(options);
   auto requests = requests_of(options);
   for (const PredictRequest& request : requests)
     if (request.workers > options.hosts)
@@ -272,7 +284,7 @@ void setup_measure(CLI::App& app, Outcome&) {
   add_queues(*command, options->queues)->needs(testbed);
   command
       ->add_option("--cluster-out", options->cluster_out, "Write the cluster that was built to this file, for predict")
-      ->check(file_name());
+      ->check(output_file_of_one("--cluster-out"));
   command->add_option("--steps", options->run.iterations, "Steps that are timed")
       ->check(whole_number(1, 10'000))
       ->capture_default_str();
@@ -288,16 +300,16 @@ void setup_measure(CLI::App& app, Outcome&) {
   command
       ->add_option("--timeout", options->run.timeout_s,
                    "Seconds without progress, beyond what a step computes, after which a run has failed")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(number_between(0.1, 3600.0))
       ->capture_default_str();
   command->add_option("--csv", options->csv, "Write rows to this file, or to standard output with '-'")
-      ->check(file_name());
+      ->check(output_file_of_one("--csv"));
   command->add_option("--timeline", options->timeline, "Write what happened when to this file, for ui.perfetto.dev")
-      ->check(file_name());
+      ->check(output_file_of_one("--timeline"));
   command
       ->add_option("--trace", options->trace,
                    "Write every step of the first worker, operation by operation, to this file, for import trace")
-      ->check(file_name());
+      ->check(output_file_of_one("--trace"));
   command->add_flag("--resume", options->resume, "Keep the rows that the file has and add the others");
   testbed->excludes(cluster);
   command->callback([options] {

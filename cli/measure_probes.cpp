@@ -1,6 +1,7 @@
 #include "cli/measure_probes.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,10 +10,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/interrupted.hpp"
 #include "cli/commands.hpp"
 #include "cli/failure.hpp"
 #include "cli/forward.hpp"
@@ -22,29 +23,21 @@
 namespace simsync {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kCannotStart = 127;
 
-/// A folder that is gone with this object.
-class TemporaryFolder {
+/// A file in memory that a child process inherits and finds under path(); nothing of it stays when both have ended.
+class SharedFile {
 public:
-  TemporaryFolder() {
-    std::string name = (fs::temp_directory_path() / "simsync-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      throw CapabilityError(fmt::format("cannot make a folder {}: {}", name, std::strerror(errno)));
-    path_ = name;
+  explicit SharedFile(const char* name) : file_(::memfd_create(name, 0)) {
+    if (file_ < 0) throw CapabilityError(fmt::format("cannot make a file in memory: {}", std::strerror(errno)));
   }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
+  ~SharedFile() { ::close(file_); }
+  SharedFile(const SharedFile&) = delete;
+  SharedFile& operator=(const SharedFile&) = delete;
+  [[nodiscard]] std::string path() const { return fmt::format("/proc/self/fd/{}", file_); }
 
 private:
-  fs::path path_;
+  int file_;
 };
 
 volatile std::sig_atomic_t child_process = 0;
@@ -94,7 +87,7 @@ int run(const std::vector<std::string>& command) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (asked_to_stop != 0) throw RunError(fmt::format("stopped by {}", strsignal(asked_to_stop)));
+  if (asked_to_stop != 0) throw Interrupted(fmt::format("stopped by {}", strsignal(asked_to_stop)), asked_to_stop);
   return status;
 }
 
@@ -110,15 +103,16 @@ void expect_success(const std::string& program, int status) {
 }  // namespace
 
 MeasuredProbes measure_probes(const TestbedFlags& flags, const std::string& keep) {
-  const TemporaryFolder folder;
-  const std::string rows = keep.empty() ? folder.file("probes.csv") : keep;
-  const std::string cluster = folder.file("cluster.yaml");
+  const SharedFile probes("probes.csv");
+  const SharedFile described("cluster.yaml");
+  const std::string rows = keep.empty() ? probes.path() : keep;
+  const std::string cluster = described.path();
   const std::string program = hardware_program();
   std::vector<std::string> command{program, kProbe, "--csv", rows, "--cluster-out", cluster};
   for (auto& argument : arguments_of(flags)) command.push_back(std::move(argument));
   expect_success(program, run(command));
   const std::string name = keep.empty() ? "measured" : keep;
-  return {load_cluster(cluster), read_table(CsvTable::parse(read_file(rows), name), {})};
+  return {load_cluster(cluster), read_table(CsvTable::parse(read_output(rows), name), {})};
 }
 
 }  // namespace simsync

@@ -11,6 +11,7 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/calibration.hpp"
@@ -137,9 +138,9 @@ void setup_predict(CLI::App& app, Outcome&) {
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
   command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")
-      ->check(file_name());
+      ->check(output_file("--csv"));
   command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")
-      ->check(file_name());
+      ->check(output_file("--timeline"));
   command->add_flag("--explain", options->explain,
                     "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
   command->callback([options] { run_predict(*options); });

@@ -8,8 +8,8 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/outputs.hpp"
 #include "cli/row_file.hpp"
-#include "cli/settings.hpp"
 #include "cli/testbed_flags.hpp"
 #include "cli/unknown.hpp"
 #include "hw/run/on_testbed.hpp"
@@ -70,9 +70,9 @@ void setup_probe(CLI::App& app, Outcome&) {
       ->add_option("--csv", flags->csv,
                    "Write rows for 'simsync calibrate --from' to this file, or to standard output with '-'")
       ->required()
-      ->check(file_name());
+      ->check(output_file("--csv"));
   command->add_option("--cluster-out", flags->cluster_out, "Write the cluster that was built to this file")
-      ->check(file_name());
+      ->check(output_file("--cluster-out"));
   command->callback([flags] { run_probes(*flags); });
 }
 

@@ -10,8 +10,10 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "hw/profile/stages.hpp"
 #include "hw/profile/time_layers.hpp"
 #include "models/profile_writer.hpp"
 #include "models/reader.hpp"
@@ -28,6 +30,17 @@ struct ProfileOptions {
   std::int64_t batch = 0;
   int repeats = 20;
 };
+
+std::string manifest_of(const std::string& table) {
+  return std::filesystem::path(table).replace_extension(".yaml").string();
+}
+
+void expect_layers_to_time(const Model& model) {
+  for (LayerId id = 0; id < model.layer_count(); ++id)
+    if (has_kernels(model.layer(id))) return;
+  throw InputError(
+      fmt::format("every layer of model '{}' is given in numbers: there is nothing to time", model.name()));
+}
 
 LayerTimings measure(const Model& model, LayerTimingOptions options, Backend& backend) {
   ProgressBar bar(static_cast<std::size_t>(options.warm_up + 2 * options.repeats));
@@ -71,12 +84,13 @@ void print_summary(const ProfileOptions& options, const LayerTimings& timings, B
   if (const auto rate = backend.host_bandwidth())
     std::cout << fmt::format("  host to device {:.2f} GB/s, device to host {:.2f} GB/s\n",
                              1e-9 * rate->to_device.value(), 1e-9 * rate->to_host.value());
-  std::cout << fmt::format("  written        {} and {}\n", options.out,
-                           std::filesystem::path(options.out).replace_extension(".yaml").string());
+  std::cout << fmt::format("  written        {} and {}\n", options.out, manifest_of(options.out));
 }
 
 void run_profile(ProfileOptions options) {
+  announce_output(manifest_of(options.out), "--out");
   const Model model = find_model(options.model);
+  expect_layers_to_time(model);
   if (options.batch == 0) options.batch = model.default_batch();
   const auto backend = make_backend(options.device, options.precision);
   const LayerTimings timings = measure(model, {.batch = options.batch, .repeats = options.repeats}, *backend);
@@ -105,7 +119,8 @@ void setup_profile(CLI::App& app, Outcome&) {
   command->add_option("--device", options->device, "cpu, or a GPU: cuda:0, cuda:1, ...")->required();
   command->add_option("--out", options->out, "Table to write, ending in .csv; its manifest (.yaml) goes beside it")
       ->required()
-      ->check(csv_file());
+      ->check(csv_file())
+      ->check(output_file("--out"));
   command->add_option("--batch", options->batch, "Samples per step (default: the model's)")
       ->check(whole_number(1, 100'000'000));
   command->add_option("--precision", options->precision, "fp32, tf32, fp16 or bf16")->capture_default_str();

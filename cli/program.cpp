@@ -6,11 +6,16 @@
 #include <iostream>
 
 #include "base/error.hpp"
+#include "base/file_log.hpp"
+#include "base/interrupted.hpp"
 #include "cli/failure.hpp"
+#include "cli/interruption.hpp"
 #include "cli/unknown.hpp"
 
 namespace simsync {
 namespace {
+
+constexpr int kBySignal = 128;  ///< what shells add to the number of a signal
 
 int report(const std::string& text, ExitCode code) {
   std::cerr << text << '\n';
@@ -22,13 +27,17 @@ int report(const std::string& text, ExitCode code) {
 int run_program(int argc, char** argv, const std::string& about, const std::vector<SetupCommand>& commands) {
   // `simsync list settings | head -1` ends without a word even where a parent ignores the signal.
   std::signal(SIGPIPE, SIG_DFL);
+  const Interruption interruption;
+  const FileLog log;
   const std::string name = std::filesystem::path(argv[0]).filename().string();
   const std::string see_help = "\nRun '" + name + " --help' for the commands and their flags.";
   CLI::App app{name + ": " + about};
   app.name(name);
   app.set_version_flag("--version", SIMSYNC_VERSION);
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 ok, 1 finding, 2 usage, 3 input, 4 missing capability, 70 internal error.");
+  app.footer(
+      "Exit codes: 0 ok, 1 finding, 2 usage, 3 input, 4 missing capability, 70 internal error, "
+      "130 interrupted.");
   Outcome outcome;
   for (const SetupCommand& setup : commands) setup(app, outcome);
   try {
@@ -38,6 +47,9 @@ int run_program(int argc, char** argv, const std::string& about, const std::vect
     std::cout.flush();
     if (!std::cout) return report("error: cannot write to standard output", ExitCode::Input);
     return static_cast<int>(outcome.code);
+  } catch (const Interrupted& e) {
+    end_by(e.signal());
+    return kBySignal + e.signal();
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
     return report(std::string("error: ") + e.what() + see_help, ExitCode::Usage);

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/file_log.hpp"
 #include "sim/problem/row_key.hpp"
 
 namespace simsync {
@@ -34,26 +36,24 @@ std::vector<std::string> key_of(const CsvTable& found, std::size_t row) {
 }  // namespace
 
 RowFile::RowFile(const std::string& path, const std::string& header, bool resume)
-    : path_(path), standard_output_(path == "-"), found_(CsvTable::parse(header + "\n", path)) {
-  if (standard_output_) {
-    append(header);
-    return;
-  }
+    : header_(header), standard_output_(path == "-"), found_(CsvTable::parse(header + "\n", path)) {
+  if (standard_output_) return;
   std::string kept = header + "\n";
-  if (resume && std::filesystem::exists(path)) {
-    std::string text = read_file(path);
+  if (resume && !is_written_in_place(path) && std::filesystem::exists(path)) {
+    std::string text = read_output(path);
     if (!text.empty() && !text.starts_with(kept)) throw InputError("--resume: " + path + " has another header");
     if (!text.empty()) kept = text.substr(0, text.rfind('\n') + 1);
     found_ = CsvTable::parse(kept, path);
   }
-  write_file(path, kept);
-  file_.open(path, std::ios::binary | std::ios::app);
+  if (const FileLog* log = FileLog::current()) log->expect_no_input(path);
+  file_ = std::make_unique<GrowingFile>(path, kept);
 }
 
 void RowFile::append(const std::string& row) {
-  std::ostream& out = standard_output_ ? static_cast<std::ostream&>(std::cout) : file_;
-  out << row << '\n' << std::flush;
-  if (!out) throw InputError(path_ + ": cannot be written");
+  if (!standard_output_) return file_->append(row + "\n");
+  if (!std::exchange(begun_, true)) std::cout << header_ << '\n';
+  std::cout << row << '\n' << std::flush;
+  if (!std::cout) throw InputError("cannot write to standard output");
 }
 
 std::vector<PredictRequest> without_row(const std::vector<PredictRequest>& requests, const CsvTable& found,

@@ -1,27 +1,30 @@
 // A CSV file that grows row by row, so that a killed run loses at most the row in flight.
 #pragma once
-#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/csv.hpp"
+#include "base/output_file.hpp"
 #include "sim/problem/problem.hpp"
 
 namespace simsync {
 
 class RowFile {
 public:
-  /// `path` "-" is standard output. With `resume` the rows of an existing file stay and a cut-off last row is
-  /// removed; otherwise the file begins anew. @throws InputError when it cannot be written or has another header.
+  /// `path` "-" is standard output, which stays empty until there is a row. With `resume` the rows of an existing file
+  /// stay and a cut-off last row is removed; otherwise the file begins anew. @throws InputError when it cannot be
+  /// written or has another header.
   RowFile(const std::string& path, const std::string& header, bool resume);
   void append(const std::string& row);
   /// The rows that stayed.
   [[nodiscard]] const CsvTable& found() const { return found_; }
 
 private:
-  std::string path_;
-  std::ofstream file_;
+  std::string header_;
+  std::unique_ptr<GrowingFile> file_;
   bool standard_output_;
+  bool begun_ = false;  ///< the header is out, on standard output
   CsvTable found_;
 };
 

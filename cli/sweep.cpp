@@ -11,7 +11,8 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
-#include "cli/row_file.hpp"
+#include "cli/outputs.hpp"
+#include "cli/resumed_inputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
@@ -111,7 +112,10 @@ public:
 
   void take(const std::string& answer) {
     progress_.advance();
-    if (answer.front() == kSkipped) return progress_.message("skipped: " + answer.substr(1));
+    if (answer.front() == kSkipped) {
+      ++skipped_;
+      return progress_.message("skipped: " + answer.substr(1));
+    }
     std::size_t at = answer.find(kApart);
     row_(answer.substr(0, at));
     while (++at < answer.size()) {
@@ -122,8 +126,11 @@ public:
     }
   }
 
+  [[nodiscard]] std::size_t skipped() const { return skipped_; }
+
 private:
   ProgressBar& progress_;
+  std::size_t skipped_ = 0;
   std::function<void(const std::string&)> row_;
   std::set<std::string> told_;
 };
@@ -172,13 +179,24 @@ void check_resume(const SweepOptions& options) {
   if (options.csv == "-") throw InputError("--resume needs the file to go on with: --csv FILE");
 }
 
+/// A sweep without a row is a mistake; one shard without a row is not, when the others have some.
+void tell_skipped(const SweepOptions& options, std::size_t skipped, std::size_t asked, bool has_rows) {
+  if (skipped == 0) return;
+  if (skipped == asked && !has_rows && options.shard.empty())
+    throw PlanError(asked == 1 ? std::string("the only combination was skipped: there is no row")
+                               : fmt::format("all {} combinations were skipped: there is no row", asked));
+  std::cerr << fmt::format("{} of {} combinations {} skipped\n", skipped, asked, skipped == 1 ? "was" : "were");
+}
+
 void run_sweep(const SweepOptions& options) {
   Inputs inputs;
   check_resume(options);
+  if (options.csv != "-") announce_output(inputs_file(options.csv), "--csv");
   const auto all = combinations(options);
   check_names(options, all, inputs);
   auto requests = shard_of(all, options.shard);
-  RowFile file(options.csv, csv_row(row_header()), options.resume);
+  RowFile file = open_resumable(options.csv, csv_row(row_header()), options.resume);
+  if (options.sort.empty()) tell_how_to_resume(options.csv);
   requests = without_row(requests, file.found(), inputs);
   ProgressBar progress(requests.size());
   std::vector<std::string> rows;
@@ -191,6 +209,8 @@ void run_sweep(const SweepOptions& options) {
       [&](std::size_t, const std::string& text) { answers.take(text); });
   sort_rows(rows, options.sort);
   for (const auto& row : rows) file.append(row);
+  progress.clear();
+  tell_skipped(options, answers.skipped(), requests.size(), file.found().size() > 0);
 }
 
 }  // namespace
@@ -213,7 +233,7 @@ void setup_sweep(CLI::App& app, Outcome&) {
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
   command->add_option("--csv", options->csv, "Write rows to this file, anew without --resume; '-' is standard output")
-      ->check(file_name())
+      ->check(output_file("--csv"))
       ->capture_default_str();
   command->add_option("--sort", options->sort, "Sort rows by this column (rows appear at the end)");
   command->add_option("--jobs", options->jobs, "Processes that work side by side")

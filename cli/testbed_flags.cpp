@@ -29,7 +29,7 @@ TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags) {
   out.details.push_back(add_queues(command, flags.queues));
   out.details.push_back(
       command.add_option("--budget", flags.budget_s, "Seconds that all probes together may take, by nominal rates")
-          ->check(CLI::Range(1.0, 86400.0))
+          ->check(number_between(1.0, 86400.0))
           ->capture_default_str());
   return out;
 }

@@ -83,4 +83,13 @@ CLI::Validator whole_number(long long low, long long high) {
   return CLI::Validator(check, fmt::format("{} to {}", low, high));
 }
 
+CLI::Validator number_between(double low, double high) {
+  const auto check = [low, high](std::string& text) {
+    const auto value = parse_number(text);
+    if (value && *value >= low && *value <= high) return std::string{};
+    return fmt::format("expected a number from {} to {}, got '{}'", low, high, text);
+  };
+  return CLI::Validator(check, fmt::format("{} to {}", low, high));
+}
+
 }  // namespace simsync

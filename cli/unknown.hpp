@@ -11,5 +11,7 @@ std::string unknown_word(CLI::App& app, int argc, const char* const* argv);
 
 /// A check for whole numbers that says what it expects.
 CLI::Validator whole_number(long long low, long long high);
+/// The same for any number; CLI::Range takes what is not a number.
+CLI::Validator number_between(double low, double high);
 
 }  // namespace simsync

@@ -3,12 +3,16 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/outputs.hpp"
 #include "cli/row_file.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
+#include "sim/problem/problem.hpp"
+#include "validate/cases.hpp"
 #include "validate/comparison.hpp"
 #include "validate/evaluate.hpp"
 #include "validate/predictor.hpp"
@@ -34,14 +38,32 @@ std::string evaluated(const std::string& name) {
   return out + fmt::format("{}", fmt::join(comparison_rows(result), "\n"));
 }
 
+/// Reads everything that the studies name, so that none of it is found to be the output when that has begun.
+void read_inputs(const std::vector<std::string>& studies) {
+  Inputs inputs;
+  std::set<std::vector<std::string>> known;
+  for (const auto& name : studies) {
+    for (const Case& one : cases_of(find_study(name))) {
+      const PredictRequest& r = one.request;
+      if (!known.insert({r.model, r.cluster, r.strategy, r.calibration}).second) continue;
+      try {
+        (void)prepare(r, inputs);
+      } catch (const PlanError&) {
+        // told when its turn comes
+      }
+    }
+  }
+}
+
 /// Rows leave as soon as a study and all before it are done.
 void run_validate(const ValidateOptions& options, Outcome& outcome) {
   std::vector<std::string> studies = options.studies;
   if (studies.empty()) studies = known_studies();
-  // A file that cannot be written is told before the first study runs; standard output stays empty until one is done.
+  if (!options.csv.empty() && options.csv != "-") read_inputs(studies);
   const bool cases_out = options.csv == "-";
   std::optional<RowFile> cases, summary;
-  if (!options.csv.empty() && !cases_out) cases.emplace(options.csv, comparison_header(), false);
+  if (!options.csv.empty()) cases.emplace(options.csv, comparison_header(), false);
+  if (!cases_out) summary.emplace("-", summary_header(), false);
   ProgressBar progress(studies.size());
   run_in_processes(
       studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i]); },
@@ -51,8 +73,6 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
         if (text.front() == '0') outcome.code = ExitCode::Finding;
         progress.advance();
         progress.above([&] {
-          if (cases_out && !cases) cases.emplace(options.csv, comparison_header(), false);
-          if (!cases_out && !summary) summary.emplace("-", summary_header(), false);
           if (cases) cases->append(text.substr(second + 1));
           if (summary) summary->append(text.substr(1, first - 1));
           if (!options.brief && !cases_out) std::cerr << text.substr(first + 1, second - first - 1) << '\n';
@@ -67,8 +87,10 @@ void setup_validate(CLI::App& app, Outcome& outcome) {
   auto* command = app.add_subcommand(
       "validate", "Compare predictions with published measurements (exit 1 when a study misses its tolerance)");
   command->add_option("studies", options->studies, "Study names or paths (default: all built-in studies)");
-  command->add_option("--csv", options->csv,
-                      "Write one row per case to this file; '-' is standard output, instead of the summary");
+  command
+      ->add_option("--csv", options->csv,
+                   "Write one row per case to this file; '-' is standard output, instead of the summary")
+      ->check(output_file("--csv"));
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
       ->check(whole_number(1, 256))
       ->capture_default_str();

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <new>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "cli/failure.hpp"
+#include "cli/interruption.hpp"
 
 namespace simsync {
 namespace {
@@ -109,7 +111,8 @@ public:
   ~Children() {
     for (const Child& child : children_) {
       if (child.pipe >= 0) ::close(child.pipe);
-      ::kill(child.pid, SIGTERM);  // one that has nothing left to do is gone already
+      if (child.ended) continue;
+      ::kill(child.pid, SIGKILL);  // it keeps nothing that would be lost
       ::waitpid(child.pid, nullptr, 0);
     }
   }
@@ -120,7 +123,8 @@ public:
     const pid_t parent = ::getpid();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGTERM);  // a parent that is killed takes its children along
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a parent that is killed takes its children along
+      leave_interruption_to_parent();
       if (::getppid() != parent) ::_exit(1);
       ::close(ends[0]);
       for (const Child& other : children_) ::close(other.pipe);
@@ -134,13 +138,14 @@ public:
     children_.push_back({pid, ends[0]});
   }
 
-  /// The next answer of any child. @throws CapabilityError when all have ended.
+  /// The next answer of any child. @throws CapabilityError when one has died, or all have ended.
   Message next() {
     for (;;) {
       const std::size_t ready = wait();
       if (auto message = receive(children_[ready].pipe)) return std::move(*message);
       ::close(children_[ready].pipe);
       children_[ready].pipe = -1;
+      expect_success(children_[ready]);
     }
   }
 
@@ -148,7 +153,20 @@ private:
   struct Child {
     pid_t pid = -1;
     int pipe = -1;  ///< -1: it has said its last
+    bool ended = false;
   };
+
+  /// What a child that died was at work on has no answer, whatever the others do.
+  static void expect_success(Child& child) {
+    int status = 0;
+    while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    child.ended = true;
+    if (WIFSIGNALED(status))
+      throw CapabilityError(fmt::format(
+          "a worker process was ended by signal {} ({}); if it was for lack of memory, fewer --jobs need less",
+          WTERMSIG(status), strsignal(WTERMSIG(status))));
+  }
 
   /// A child that has something to say or has ended.
   [[nodiscard]] std::size_t wait() const {

@@ -21,6 +21,7 @@ using detail::Manifest;
 using detail::multiply;
 
 constexpr const char* kUnknownDevice = "unknown";
+constexpr const char* kAutomatic = "auto";
 
 bool same_structure(const Model& a, const Model& b) {
   if (a.layer_count() != b.layer_count()) return false;
@@ -30,9 +31,15 @@ bool same_structure(const Model& a, const Model& b) {
   return true;
 }
 
-/// The model as it was measured: with the manifest's settings, when it has any.
+/// The model as it was measured: with the manifest's settings, when it has any. @throws InputError when it is neither
+/// `model` nor one of the zoo.
 Model measured_model(const Manifest& manifest, const Model& model) {
-  if (manifest.settings.empty()) return model;
+  const bool same = manifest.model == model.name();
+  if (same && manifest.settings.empty()) return model;
+  const auto zoo = list_files(data_folder(detail::kZooRoom), ".yaml");
+  if (!same && std::find(zoo.begin(), zoo.end(), manifest.model) == zoo.end())
+    throw InputError(fmt::format("profile '{}' was measured on model '{}', not on '{}'", manifest.name, manifest.model,
+                                 model.name()));
   detail::Overrides overrides;
   overrides.settings = manifest.settings;
   return detail::load_variant(resolve_name(manifest.model, detail::kZooRoom, ".yaml", "model"), overrides);
@@ -53,6 +60,11 @@ void expect_scalable(const Manifest& manifest, const Model& model, const Profile
            fmt::format("{} at {}", request.device, request.precision));
 }
 
+std::size_t layers_without_time(const std::vector<LayerTime>& times) {
+  return static_cast<std::size_t>(
+      std::count_if(times.begin(), times.end(), [](const LayerTime& time) { return time.forward.value() < 0.0; }));
+}
+
 Profile profile_from(const Manifest& manifest, const Model& model, const ProfileRequest& request, Profile target) {
   const Model source = measured_model(manifest, model);
   if (!same_structure(source, model)) {
@@ -62,6 +74,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   expect_scalable(manifest, model, request);
   const Profile there = estimate_profile(source, request.roofline, manifest.batch);
   auto steps = detail::load_times(manifest, source, there.layers);
+  const std::size_t missing = layers_without_time(steps.front());
   bool scaled = false;
   for (auto& times : steps) {
     fill_gaps(times, there.layers);
@@ -76,10 +89,12 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   if (target.steps.size() > 1)
     target.provenance += fmt::format(", {} of {} steps", request.mean ? "means" : "medians", target.steps.size());
   if (scaled) target.provenance += fmt::format(", scaled to batch {} by the estimates of each layer", target.batch);
-  if (manifest.device == request.device && manifest.precision == request.precision) return target;
-
+  if (missing > 0 && request.profile != kAutomatic)
+    target.provenance += fmt::format(", {} of {} layers estimated", missing, target.layers.size());
   const Seconds measured = target.forward() + target.backward();
   if (measured.value() <= 0.0) throw InputError(fmt::format("profile '{}' has no time in it", manifest.name));
+  if (manifest.device == request.device && manifest.precision == request.precision) return target;
+
   multiply(target, estimated / measured);
   target.source = ProfileSource::MeasuredScaled;
   target.provenance += ", used as relative times that add up to the estimate for this device";
@@ -109,7 +124,7 @@ std::vector<Manifest> candidates(const Model& model, const ProfileRequest& reque
 
 Profile choose(const Model& model, const ProfileRequest& request, Profile estimate) {
   if (request.profile == "roofline") return estimate;
-  if (request.profile != "auto") {
+  if (request.profile != kAutomatic) {
     return profile_from(detail::load_manifest(detail::find_manifest(request.profile)), model, request,
                         std::move(estimate));
   }

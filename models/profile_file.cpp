@@ -169,7 +169,13 @@ std::vector<std::vector<LayerTime>> load_times(const Manifest& manifest, const M
     auto& times = steps.try_emplace(step_of(table, row), no_times(model)).first->second;
     read_row(times, table, row, names, estimate);
   }
-  if (steps.empty()) return {no_times(model)};
+  if (steps.empty())
+    throw InputError(Diagnostic{.origin = {manifest.table, 1, 1},
+                                .message = "the profile has no rows, expected the times of at least one layer",
+                                .key = {},
+                                .source_line = {},
+                                .note = {},
+                                .help = {}});
   std::vector<std::vector<LayerTime>> out;
   for (auto& [step, times] : steps) out.push_back(std::move(times));
   return out;

@@ -4,9 +4,9 @@
 // of the workers; a variable lies there in key-value pairs of at most `kv_pair` bytes, dealt to the least loaded
 // host, so that no layer is one server's alone.
 #include <algorithm>
-#include <limits>
 
 #include "strategies/families.hpp"
+#include "strategies/limits.hpp"
 #include "strategies/partition.hpp"
 #include "strategies/transport.hpp"
 
@@ -33,7 +33,7 @@ void build_poseidon(const BuildRequest& request, const Options& options, Strateg
   expect_few_slices(request.model, std::max<std::int64_t>(1, pair_bytes / size_of(DType::Float32)));
   PsSynchronizer base;
   base.local_replication = true;
-  base.staleness = static_cast<int>(options.integer("staleness", 0, std::numeric_limits<int>::max()));
+  base.staleness = static_cast<int>(options.integer("staleness", 0, kMostStaleness));
   Placement placement(hosts_of(request.cluster, request.workers).workers);
   const int servers = static_cast<int>(placement.servers().size());
   for (VariableId id = 0; id < request.model.variables().size(); ++id) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "strategies/limits.hpp"
 #include "strategies/transport.hpp"
 
 namespace simsync {
@@ -57,7 +58,7 @@ std::vector<OptionInfo> waiting_options() {
 PsSynchronizer waiting_synchronizer(const Options& options) {
   PsSynchronizer ps;
   ps.sync = options.boolean("sync");
-  ps.staleness = static_cast<int>(options.integer("staleness", 0, std::numeric_limits<int>::max()));
+  ps.staleness = static_cast<int>(options.integer("staleness", 0, kMostStaleness));
   if (ps.staleness > 0 && !ps.sync) options.fail("staleness", "a bound on staleness needs sync=true");
   if (!options.has(kBackups) || options.integer(kBackups, 0, std::numeric_limits<int>::max()) == 0) return ps;
   if (!ps.sync || ps.staleness > 0)

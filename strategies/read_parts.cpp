@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
+#include "strategies/limits.hpp"
 #include "strategies/names.hpp"
 #include "strategies/rules.hpp"
 
@@ -64,7 +65,7 @@ PsSynchronizer read_ps(yaml::Mapping& mapping) {
   mapping.maybe("local_aggregation", [&](const yaml::Node& n) { ps.local_aggregation = n.boolean(); });
   mapping.maybe("sync", [&](const yaml::Node& n) { ps.sync = n.boolean(); });
   mapping.maybe("staleness", [&](const yaml::Node& n) {
-    ps.staleness = static_cast<int>(n.integer(0, std::numeric_limits<int>::max()));
+    ps.staleness = static_cast<int>(n.integer(0, kMostStaleness));
     if (ps.staleness > 0 && !ps.sync) n.fail("a bound on staleness needs sync: true");
   });
   return ps;

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/interrupted.hpp"
 #include "hw/run/stolen_time.hpp"
 
 namespace simsync {
@@ -31,7 +32,10 @@ public:
     stop_signal = 0;
     struct sigaction action {};
     action.sa_handler = [](int signal) { stop_signal = signal; };
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      sigaction(kSignals[i], &action, &before_[i]);
+      if (before_[i].sa_handler == SIG_IGN) sigaction(kSignals[i], &before_[i], nullptr);  // as under nohup
+    }
   }
   ~SignalNote() {
     for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
@@ -107,7 +111,7 @@ public:
       look(100);
       if (stop_signal != 0) {
         end_all();
-        throw RunError(fmt::format("stopped by {}", strsignal(stop_signal)));
+        throw Interrupted(fmt::format("stopped by {}", strsignal(stop_signal)), stop_signal);
       }
       if (const Child* first = first_failure()) explain(*first);
     }
@@ -148,6 +152,7 @@ private:
     if (getppid() != parent) std::_Exit(1);
     std::signal(SIGINT, SIG_IGN);  // the parent decides
     std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGHUP, SIG_DFL);
     setenv("GRPC_VERBOSITY", "NONE", 1);
     if (options_.real_time) schedule(SCHED_RR, 1);  // without the right, as before
     std::string verdict;

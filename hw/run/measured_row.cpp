@@ -5,6 +5,7 @@
 
 #include "base/parse_units.hpp"
 #include "sim/problem/row_key.hpp"
+#include "sim/problem/single_devices.hpp"
 
 namespace simsync {
 
@@ -45,7 +46,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
           format_number(samples / step),
           format_number(compute),
           format_number(std::max(0.0, step - compute)),
-          format_number(static_cast<double>(needed) / request.workers * (problem.profile.step().value() / step)),
+          format_number(scaling_efficiency(problem, samples / step)),
           format_number(measured.quantile(0.1).value()),
           format_number(measured.quantile(0.9).value()),
           backend + "+grpc",

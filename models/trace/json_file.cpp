@@ -1,19 +1,13 @@
 #include "models/trace/json_file.hpp"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
-#include <array>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <istream>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <streambuf>
 
 #include "base/error.hpp"
+#include "base/gzip_buffer.hpp"
 #include "base/parse_units.hpp"
 
 namespace simsync::detail {
@@ -22,32 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kLargestWhole = 9007199254740992.0;
-
-/// Reads a file through zlib, which passes on what is not compressed.
-class GzipBuffer : public std::streambuf {
-public:
-  explicit GzipBuffer(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb"), gzclose) {
-    if (std::filesystem::is_directory(path)) throw InputError(fmt::format("{} is a folder", path));
-    if (!file_) throw InputError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
-  }
-
-protected:
-  int_type underflow() override {
-    const int count = gzread(file_.get(), buffer_.data(), static_cast<unsigned>(buffer_.size()));
-    int code = Z_OK;
-    const char* why = gzerror(file_.get(), &code);
-    if (count < 0 || (code != Z_OK && code != Z_STREAM_END))
-      throw InputError(fmt::format("cannot read {}: {}", path_, code == Z_ERRNO ? std::strerror(errno) : why));
-    if (count == 0) return traits_type::eof();
-    setg(buffer_.data(), buffer_.data(), buffer_.data() + count);
-    return traits_type::to_int_type(*gptr());
-  }
-
-private:
-  std::string path_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
-  std::array<char, 1 << 16> buffer_{};
-};
 
 json parse(const std::string& path, const json::parser_callback_t& filter) {
   GzipBuffer buffer(path);

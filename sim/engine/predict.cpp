@@ -3,6 +3,7 @@
 #include "base/parse_units.hpp"
 #include "sim/engine/interval.hpp"
 #include "sim/problem/row_key.hpp"
+#include "sim/problem/single_devices.hpp"
 
 namespace simsync {
 
@@ -20,8 +21,7 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   // Both are sums of many terms in different orders: what is below their last digits is nothing.
   const Seconds exposed = prediction.step - prediction.compute;
   row.exposed_comm = exposed > 1e-9 * prediction.step ? exposed : Seconds{0.0};
-  const double needed = static_cast<double>(row.workers - row.backups) / row.workers;
-  row.scaling_efficiency = needed * (problem.profile.step() / prediction.step);
+  row.scaling_efficiency = scaling_efficiency(problem, row.throughput());
   const StepInterval interval = step_interval(request, problem, prediction);
   row.step_low = interval.low;
   row.step_high = interval.high;

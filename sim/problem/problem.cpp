@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "platforms/calibration.hpp"
 #include "sim/plan/compile.hpp"
+#include "sim/problem/profile_device.hpp"
 #include "sim/problem/request_cluster.hpp"
 #include "sim/problem/request_settings.hpp"
 #include "strategies/reader.hpp"
@@ -91,7 +92,8 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                      .mean = !in_lock_step(strategy)});
   profile.variation = settings.step_variation;
   profile.seed = settings.seed;
-  detail::relate_devices(cluster, device, model, precision, batch);
+  detail::check_profile_device(settings.profile, cluster, notes);
+  detail::relate_devices(cluster, model, {.device = device, .precision = precision, .batch = batch});
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
   if (settings.options.steps_per_worker > 0 && !plan.steps_vary())

@@ -135,13 +135,17 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
   return out;
 }
 
-void relate_devices(Cluster& cluster, const std::string& first, const Model& model, const std::string& precision,
-                    std::int64_t batch) {
-  const auto estimate = [&](const std::string& device) {
-    return estimate_profile(model, roofline_of(cluster.devices.at(device), precision), batch).step();
-  };
-  for (NodeGroup& group : cluster.groups)
-    if (group.gpus > 0 && group.device != first) group.compute_slowdown *= estimate(group.device) / estimate(first);
+Seconds estimated_step(const Cluster& cluster, const Model& model, const ProfileRequest& asked) {
+  return estimate_profile(model, roofline_of(cluster.devices.at(asked.device), asked.precision), asked.batch).step();
+}
+
+void relate_devices(Cluster& cluster, const Model& model, const ProfileRequest& first) {
+  ProfileRequest other = first;
+  for (NodeGroup& group : cluster.groups) {
+    other.device = group.device;
+    if (group.gpus > 0 && group.device != first.device)
+      group.compute_slowdown *= estimated_step(cluster, model, other) / estimated_step(cluster, model, first);
+  }
 }
 
 }  // namespace simsync::detail

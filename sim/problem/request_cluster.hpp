@@ -16,8 +16,9 @@ Cluster cluster_of(const PredictRequest& request, Cluster cluster, const Setting
 /// What `device` can do at `precision`. @throws InputError when it has no peak rate for it.
 Roofline roofline_of(const DeviceClass& device, const std::string& precision);
 
+/// A step of a device of the cluster alone, by its roofline: device, precision and batch of `asked` count.
+Seconds estimated_step(const Cluster& cluster, const Model& model, const ProfileRequest& asked);
 /// Layer times are those of `first`; nodes with another device compute slower or faster by what its roofline says.
-void relate_devices(Cluster& cluster, const std::string& first, const Model& model, const std::string& precision,
-                    std::int64_t batch);
+void relate_devices(Cluster& cluster, const Model& model, const ProfileRequest& first);
 
 }  // namespace simsync::detail

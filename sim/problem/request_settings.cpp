@@ -77,8 +77,8 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
   constexpr std::string_view kStrategy = "strategy.";
   if (key == "step_time") {
     s.step_time = parse_seconds(value);
-    if (!s.step_time || s.step_time->value() <= 0.0)
-      wrong_value(key, value, "a time above 0 with its unit, such as 250ms");
+    if (!s.step_time || s.step_time->value() < 1e-9 || s.step_time->value() > 1e6)
+      wrong_value(key, value, "a time from 1ns to 1000000s with its unit, such as 250ms");
   } else if (key == "precision") {
     const auto& known = known_precisions();
     if (std::find(known.begin(), known.end(), value) == known.end())

@@ -75,3 +75,11 @@ TEST_CASE("a profile of this processor serves a prediction", "[profile][cpu]") {
 TEST_CASE("oneDNN has no fp16 on a CPU", "[profile][cpu]") {
   CHECK_THROWS_AS(make_cpu_backend("fp16"), CapabilityError);
 }
+
+TEST_CASE("what does not fit into the memory of this machine is refused before it is taken", "[profile][cpu]") {
+  const auto backend = make_cpu_backend("fp32");
+  const std::int64_t petabyte = std::int64_t{1} << 50;
+  CHECK_THROWS_AS(backend->stream(Bytes{petabyte}), CapabilityError);
+  CHECK_THROWS_WITH(backend->stream(Bytes{petabyte}), ContainsSubstring("an operand of a layer takes 524288.00 GiB") &&
+                                                          ContainsSubstring("a smaller --batch needs less"));
+}

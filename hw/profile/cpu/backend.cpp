@@ -13,6 +13,8 @@
 #include <unordered_map>
 
 #include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "hw/profile/available_memory.hpp"
 #include "hw/profile/buffer_pool.hpp"
 
 namespace simsync {
@@ -24,10 +26,22 @@ using Arguments = std::unordered_map<int, memory>;
 
 constexpr std::size_t kPoolBytes = std::size_t{1} << 30;
 
+/// The kernel promises more memory than there is, and ends who uses it. @throws CapabilityError
+void expect_memory(std::size_t size) {
+  constexpr double kShare = 0.9;  // the rest is for what oneDNN needs besides operands
+  const auto available = static_cast<double>(available_memory().count);
+  if (static_cast<double>(size) <= kShare * available) return;
+  throw CapabilityError(
+      fmt::format("an operand of a layer takes {}, this machine has {} of memory left: a smaller "
+                  "--batch needs less",
+                  format_bytes(static_cast<double>(size)), format_bytes(available)));
+}
+
 /// Pages that were written once, so that each has memory of its own. 0x3c3c is a small number in 16 and 32 bits.
 BufferPool::Buffer allocate(std::size_t size) {
   constexpr std::size_t kLine = 64;
   constexpr int kFill = 0x3c;
+  expect_memory(size);
   void* data = std::aligned_alloc(kLine, (size + kLine - 1) / kLine * kLine);
   if (data == nullptr) throw std::bad_alloc();
   std::memset(data, kFill, size);

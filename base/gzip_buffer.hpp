@@ -1,0 +1,31 @@
+// Files that may be compressed with gzip, read piece by piece.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <streambuf>
+#include <string>
+
+namespace simsync {
+
+/// Reads a file through zlib, which passes on what is not compressed. An input of the command (file_log.hpp).
+/// The constructor throws InputError when the file cannot be opened, and reading throws it when the file is damaged or
+/// inflates to more than 250 times its size, which traces do not (they reach 10 to 50) and files that are made to
+/// exhaust memory do (up to 1032, gzip's limit).
+class GzipBuffer : public std::streambuf {
+public:
+  explicit GzipBuffer(const std::string& path);
+
+protected:
+  int_type underflow() override;
+
+private:
+  struct File;
+  void expect_sane_size() const;
+  std::string path_;
+  std::shared_ptr<File> file_;
+  std::uint64_t inflated_ = 0;
+  std::array<char, 1 << 16> buffer_{};
+};
+
+}  // namespace simsync

@@ -1,0 +1,57 @@
+#include "cli/interruption.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+
+#include "base/output_file.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
+
+/// For the handler, which may allocate nothing. The size is 0 while the text changes.
+std::array<char, 1024> advice_text{};
+std::atomic<std::size_t> advice_size{0};
+
+}  // namespace
+
+// Only calls that POSIX allows in the handler of a signal.
+void end_by(int signal) {
+  remove_unfinished_file();
+  if (const std::size_t size = advice_size; size > 0) {
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, advice_text.data(), size);
+  }
+  std::signal(signal, SIG_DFL);
+  ::kill(::getpid(), signal);  // held back in the handler until that returns
+}
+
+Interruption::Interruption() {
+  for (const int signal : kSignals) {
+    struct sigaction before {};
+    ::sigaction(signal, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) continue;
+    struct sigaction action {};
+    action.sa_handler = end_by;
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+void tell_when_interrupted(const std::string& advice) {
+  advice_size = 0;
+  const std::string text = (::isatty(STDERR_FILENO) == 1 ? "\r\x1b[K" : "") + advice + "\n";
+  const std::size_t size = std::min(text.size(), advice_text.size());
+  std::memcpy(advice_text.data(), text.data(), size);
+  advice_size = size;
+}
+
+void leave_interruption_to_parent() {
+  for (const int signal : kSignals) std::signal(signal, SIG_IGN);
+}
+
+}  // namespace simsync

@@ -1,0 +1,22 @@
+// What happens to a command that is stopped by Ctrl-C or by a batch system.
+#pragma once
+#include <string>
+
+namespace simsync {
+
+/// While it lives, SIGINT, SIGTERM and SIGHUP end the process as they do without it (130 and 143 for a shell), after
+/// a message that says how to go on, if a command gave one, and without temporary files. A signal that whoever started
+/// the process ignores stays ignored.
+class Interruption {
+public:
+  Interruption();
+};
+
+/// What the message says from now on: which file keeps what is done, and how to go on.
+void tell_when_interrupted(const std::string& advice);
+/// Ends this process as `signal` would.
+void end_by(int signal);
+/// In a child of a process that decides when its children end: they do not hear what is said to all.
+void leave_interruption_to_parent();
+
+}  // namespace simsync

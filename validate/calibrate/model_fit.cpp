@@ -248,6 +248,11 @@ CalibrationResult ModelFit::result() const {
   CalibrationResult out;
   out.model = model_.name;
   out.notes = notes_;
+  if (options_.prior && prior_.size() == 0)
+    out.notes.push_back(
+        fmt::format("the prior, for cluster '{}', knows none of these parameters and was not used: its links have "
+                    "other names, or other measurements made it",
+                    options_.prior->cluster));
   Calibration& c = out.calibration;
   c.assumed = model_.assumed;
   const double scale = error();

@@ -68,7 +68,7 @@ TEST_CASE("a sparing fit ends at the same least with fewer evaluations", "[valid
     CHECK_THAT(full.shares[p], WithinAbs(truth[p], 0.01));
     CHECK_THAT(sparing.shares[p], WithinAbs(full.shares[p], 1e-3));
   }
-  CHECK(3 * sparing.evaluations < full.evaluations);
+  CHECK(2 * sparing.evaluations < full.evaluations);
 }
 
 TEST_CASE("a parameter is identified up to a quarter of its range", "[validate]") {

@@ -22,7 +22,9 @@ void ProgressBar::set(std::size_t done, std::size_t total, const std::string& de
   total_ = total;
   detail_ = detail;
   constexpr auto kRedrawAfter = std::chrono::milliseconds(100);
+  constexpr auto kFirstDrawnAfter = std::chrono::seconds(1);
   const auto now = std::chrono::steady_clock::now();
+  if (now - begin_ < kFirstDrawnAfter) return;
   if (now - drawn_ < kRedrawAfter && done_ < total_) return;
   drawn_ = now;
   draw();

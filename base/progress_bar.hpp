@@ -9,7 +9,7 @@ namespace simsync {
 
 class ProgressBar {
 public:
-  /// Draws nothing unless standard error is a terminal.
+  /// Draws nothing unless standard error is a terminal, and nothing in its first second.
   explicit ProgressBar(std::size_t total);
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;

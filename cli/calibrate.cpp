@@ -134,6 +134,7 @@ Measurements read_live(const CalibrateFlags& flags) {
 void write_rows(const std::string& path, const CalibrationResult& result, const std::vector<CalibratedRow>& scored) {
   std::string text = csv_row(calibration_header()) + "\n";
   for (const auto& row : result.rows) text += csv_row(calibration_cells("fit", row)) + "\n";
+  for (const auto& row : result.left_out) text += csv_row(calibration_cells("left out", row)) + "\n";
   for (const auto& row : scored) text += csv_row(calibration_cells("score", row)) + "\n";
   if (path == "-") {
     std::cout << text;
@@ -144,7 +145,20 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
 
 CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
   ProgressBar bar(0);
-  options.progress = [&](std::size_t done, std::size_t total, const std::string& what) { bar.set(done, total, what); };
+  struct {
+    std::size_t done = 0;
+    std::size_t total = 0;
+    std::string what;
+    int evaluations = 0;
+  } now;
+  options.progress = [&](std::size_t done, std::size_t total, const std::string& what) {
+    now = {.done = done, .total = total, .what = what, .evaluations = now.evaluations};
+    bar.set(done, total, what);
+  };
+  options.evaluated = [&] {
+    ++now.evaluations;
+    bar.set(now.done, now.total, fmt::format("{}, {} evaluations", now.what, now.evaluations));
+  };
   return calibrate(measured.cluster, measured.fitted, options);
 }
 
@@ -171,6 +185,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   if (!flags.csv.empty()) write_rows(flags.csv, result, scored);
   std::ostream& out = flags.csv == "-" ? std::cerr : std::cout;
   out << parameter_table(result) << residual_table("fitted", result.rows, kWorstShown);
+  if (!result.left_out.empty()) out << residual_table("left out", result.left_out, kWorstShown);
   if (!scored.empty()) out << residual_table("scored", scored, kWorstShown);
 }
 

@@ -8,9 +8,9 @@
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "base/yaml.hpp"
+#include "base/yaml_text.hpp"
 #include "platforms/calibration.hpp"
 #include "platforms/measured_ratios.hpp"
-#include "base/yaml_text.hpp"
 
 namespace simsync {
 namespace {
@@ -115,6 +115,8 @@ void read(const yaml::Node& root, Calibration& out) {
     out.residuals.rms_pct = m.require("rms_pct").number(yaml::kNonNegative);
     out.residuals.median_pct = m.require("median_pct").number(yaml::kNonNegative);
     out.residuals.worst_pct = m.require("worst_pct").number(yaml::kNonNegative);
+    m.maybe("typical_pct",
+            [&](const yaml::Node& typical) { out.residuals.typical_pct = typical.number(yaml::kNonNegative); });
   });
   if (const auto node = top.optional("repeat_pct")) out.repeat_pct = node.number(yaml::kNonNegative);
   top.maybe("assumed", [&](const yaml::Node& node) {
@@ -160,9 +162,10 @@ std::string to_yaml(const Calibration& c) {
   if (!c.sources.empty()) out += "sources:\n";
   for (const auto& source : c.sources) out += fmt::format("  - {}\n", yaml_quoted(source));
   out += fmt::format("rows: {}\n", c.rows);
-  out +=
-      fmt::format("residuals: {{rms_pct: {}, median_pct: {}, worst_pct: {}}}\n", format_shortest(c.residuals.rms_pct),
-                  format_shortest(c.residuals.median_pct), format_shortest(c.residuals.worst_pct));
+  out += fmt::format("residuals: {{rms_pct: {}, median_pct: {}, worst_pct: {}", format_shortest(c.residuals.rms_pct),
+                     format_shortest(c.residuals.median_pct), format_shortest(c.residuals.worst_pct));
+  if (c.residuals.typical_pct > 0.0) out += fmt::format(", typical_pct: {}", format_shortest(c.residuals.typical_pct));
+  out += "}\n";
   if (c.repeat_pct > 0.0) out += fmt::format("repeat_pct: {}\n", format_shortest(c.repeat_pct));
   if (!c.assumed.empty()) out += "assumed:\n";
   for (const auto& [key, value] : c.assumed)

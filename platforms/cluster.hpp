@@ -111,6 +111,8 @@ struct NodeGroup {
   NodeFabric fabric;
   std::string nic_link;  ///< class of each NIC; empty: no network (a cluster of one machine)
   int nics = 1;
+  /// A job uses the NICs next to its GPUs: ceil(nics k / gpus) of them where k GPUs of a node take part. False: all.
+  bool nearest_nics = true;
   bool gpu_direct = false;  ///< NIC reads GPU memory (RDMA) without a stop in host memory
   CpuClass cpu;
   double compute_slowdown = 1.0;  ///< 2.0: layer times double (a straggler)

@@ -91,6 +91,7 @@ void visit(V& v, NodeGroup& group) {
   v.part("fabric", group.fabric);
   v.may("nic_link", group.nic_link, kNone);
   v.may("nics", group.nics, kFew);
+  v.may("nearest_nics", group.nearest_nics, kNone);
   v.may("gpu_direct", group.gpu_direct, kNone);
   v.part("cpu", group.cpu);
   v.may("compute_slowdown", group.compute_slowdown, kSlowdown);

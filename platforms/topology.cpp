@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.hpp"
 #include "platforms/topology_build.hpp"
@@ -50,7 +51,20 @@ void add_in(Path& path, LinkId first, const LinkRow& row, int unit) {
 
 Topology::Topology(const Cluster& cluster, int nodes) : Topology(cluster, first_nodes(cluster, nodes)) {}
 
-Topology::Topology(const Cluster& cluster, std::vector<int> node_numbers) : cluster_(cluster) {
+GpusInUse gpus_in_use(const std::vector<Place>& places) {
+  GpusInUse out;
+  for (const Place& place : places)
+    if (place.gpu >= 0) ++out[place.node];
+  return out;
+}
+
+int nics_in_use(const NodeGroup& group, int gpus) {
+  if (!group.nearest_nics || gpus <= 0 || gpus >= group.gpus) return group.nics;
+  return (gpus * group.nics + group.gpus - 1) / group.gpus;
+}
+
+Topology::Topology(const Cluster& cluster, std::vector<int> node_numbers, GpusInUse gpus)
+    : cluster_(cluster), gpus_(std::move(gpus)) {
   std::sort(node_numbers.begin(), node_numbers.end());
   TopologyBuilder(*this).build(node_numbers);
 }

@@ -1,6 +1,7 @@
 // Links of the nodes that take part, numbered, and the way between any two places.
 #pragma once
 #include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,14 @@ struct Path {
   Bytes half_size;       ///< largest half_size on the way
 };
 
+/// How many GPUs of a node take part in a job, by node number.
+using GpusInUse = std::map<int, int>;
+/// The GPUs among some places.
+GpusInUse gpus_in_use(const std::vector<Place>& places);
+/// NICs of a node of which `gpus` GPUs take part (NodeGroup::nearest_nics). All of them where none does: its host
+/// sends.
+int nics_in_use(const NodeGroup& group, int gpus);
+
 /// Immutable. Cost: O(nodes x links per node) time and memory, and O(nodes^2) with a `pair_bandwidth`; `path` is
 /// O(links on the way) and allocates nothing but the vector that it returns.
 class Topology {
@@ -38,12 +47,15 @@ public:
   Topology(const Cluster& cluster, int nodes);
   /// The same for chosen nodes only, so that a few representatives of a large cluster stay cheap. Node numbers
   /// keep their meaning: `path` takes the cluster's numbers. Leaf uplinks have their full capacity whatever the
-  /// number of chosen nodes below. @throws PlanError also for a node named twice.
-  Topology(const Cluster& cluster, std::vector<int> node_numbers);
+  /// number of chosen nodes below. A node that `gpus` does not name has all of its NICs.
+  /// @throws PlanError also for a node named twice.
+  Topology(const Cluster& cluster, std::vector<int> node_numbers, GpusInUse gpus = {});
 
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
   [[nodiscard]] int nodes() const { return static_cast<int>(nodes_.size()); }  ///< how many take part
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
+  /// NICs of a node that takes part. @throws PlanError when it does not.
+  [[nodiscard]] int nics(int node) const { return entry({node, -1}).nics; }
 
   /// GPU to GPU, GPU to host, host to GPU or host to host, in one node or across the network.
   ///
@@ -53,7 +65,7 @@ public:
   /// Between nodes: GPU to host (or, with `gpu_direct`, the PCIe link, and the switch uplink when the node has
   /// fewer NICs than switches), NIC out, the link of the two nodes when the network has a `pair_bandwidth`, the leaf
   /// uplinks when the leaves differ, NIC in, and the mirror image.
-  /// All NICs of a node count as one link of their total bandwidth.
+  /// All NICs of a node that are in use count as one link of their total bandwidth.
   /// @throws PlanError for a node that takes no part, a GPU that does not exist, or a node without a NIC.
   [[nodiscard]] Path path(Place from, Place to) const;
 
@@ -76,6 +88,7 @@ private:
     int number = 0;  ///< in the cluster
     int group = 0;
     LinkId first = 0;
+    int nics = 1;  ///< in use
   };
   [[nodiscard]] const NodeEntry& entry(Place place) const;
   void add_to_host(Path& path, const NodeEntry& node, int gpu, bool to_nic) const;
@@ -85,6 +98,7 @@ private:
   [[nodiscard]] LinkId link_of_pair(const NodeEntry& one, const NodeEntry& other) const;
 
   Cluster cluster_;
+  GpusInUse gpus_;
   std::vector<Link> links_;
   std::vector<detail::NodeLayout> layouts_;  ///< by group
   std::vector<NodeEntry> nodes_;             ///< by rising number

@@ -77,8 +77,6 @@ NodeLayout TopologyBuilder::layout_of(const NodeGroup& group) const {
   if (!group.nic_link.empty()) {
     const LinkClass& nic = link_class(group.nic_link, group);
     layout.nic = row(layout, nic, 1, Charge::Half);
-    layout.nic.service.burst.count *= group.nics;
-    layout.nic.service.burst_at_once.count *= group.nics;
     if (group.nics > 1)
       layout.nic.costs.cap = std::min(layout.nic.costs.cap, BytesPerSecond{payload_rate(nic) / group.nic_slowdown});
   }
@@ -107,12 +105,21 @@ void TopologyBuilder::add_row(const LinkRow& row, int units, const std::string& 
   }
 }
 
-void TopologyBuilder::add_names_and_rates(const NodeGroup& group, const NodeLayout& layout, int node) {
+int TopologyBuilder::nics_of(const NodeGroup& group, int node) const {
+  const auto used = topology_.gpus_.find(node);
+  return nics_in_use(group, used == topology_.gpus_.end() ? 0 : used->second);
+}
+
+void TopologyBuilder::add_names_and_rates(const NodeGroup& group, const NodeLayout& layout, int node, int nics) {
   const std::string prefix = "node" + std::to_string(node) + "/";
   const auto rate = [&](const std::string& name) { return payload_rate(link_class(name, group)); };
   const NodeFabric& fabric = group.fabric;
-  if (layout.nic.exists())
-    add_row(layout.nic, 1, prefix, "nic", rate(group.nic_link) * group.nics / group.nic_slowdown);
+  if (layout.nic.exists()) {
+    LinkRow row = layout.nic;
+    row.service.burst.count *= nics;
+    row.service.burst_at_once.count *= nics;
+    add_row(row, 1, prefix, "nic", rate(group.nic_link) * nics / group.nic_slowdown);
+  }
   if (layout.memory.exists()) add_row(layout.memory, 1, prefix, "memory", rate(fabric.memory_link));
   if (group.gpus == 0) return;
   if (layout.port.exists()) add_row(layout.port, layout.gpus, prefix + "gpu", "port", rate(fabric.gpu_link));
@@ -195,8 +202,9 @@ void TopologyBuilder::build(const std::vector<int>& node_numbers) {
     if (!topology_.nodes_.empty() && topology_.nodes_.back().number == number)
       throw PlanError(fmt::format("node{} is named twice", number));
     const NodeLayout& layout = topology_.layouts_[group];
-    topology_.nodes_.push_back({number, static_cast<int>(group), static_cast<LinkId>(topology_.links_.size())});
-    add_names_and_rates(cluster_.groups[group], layout, number);
+    const int nics = nics_of(cluster_.groups[group], number);
+    topology_.nodes_.push_back({number, static_cast<int>(group), static_cast<LinkId>(topology_.links_.size()), nics});
+    add_names_and_rates(cluster_.groups[group], layout, number, nics);
   }
   add_leaves();
   add_pairs();

@@ -22,7 +22,8 @@ private:
   detail::LinkRow row(detail::NodeLayout& layout, const LinkClass& link, int units, Charge charge) const;
   [[nodiscard]] detail::NodeLayout layout_of(const NodeGroup& group) const;
   void add_fabric(detail::NodeLayout& layout, const NodeGroup& group) const;
-  void add_names_and_rates(const NodeGroup& group, const detail::NodeLayout& layout, int node);
+  void add_names_and_rates(const NodeGroup& group, const detail::NodeLayout& layout, int node, int nics);
+  [[nodiscard]] int nics_of(const NodeGroup& group, int node) const;
   void add_row(const detail::LinkRow& row, int units, const std::string& prefix, const char* kind, double rate);
   void add_leaves();
   void add_pairs();

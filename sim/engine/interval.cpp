@@ -98,7 +98,7 @@ StepInterval step_interval(const PredictRequest& request, const Problem& problem
   if (request.calibration.empty()) return {prediction.step, prediction.step};
   const Calibration calibration = load_calibration(request.calibration);
   const double compute = std::min(1.0, prediction.compute / prediction.step);
-  const double model_form = (1.0 - compute) * calibration.residuals.rms_pct / 100.0;
+  const double model_form = (1.0 - compute) * calibration.residuals.of_most_pct() / 100.0;
   const double repeat = calibration.repeat_pct / 100.0;
   const double variance = variance_of_parameters(request, calibration, prediction) + model_form * model_form +
                           compute * compute * variance_of_profile(problem.profile) + repeat * repeat +

@@ -32,7 +32,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       options_(options),
       folding_(choose_folding(plan, cluster, options.fidelity)),
       cells_(plan, folding_),
-      topology_(cluster, nodes_needed(plan, folding_)),
+      topology_(cluster, nodes_needed(plan, folding_), gpus_in_use(plan.ranks)),
       network_(FlowNetwork::instance()),
       ways_(plan, cells_, topology_, network_),
       ports_(network_, ways_),

@@ -17,7 +17,7 @@ namespace {
 class Demands {
 public:
   Demands(const Plan& plan, const Cluster& cluster)
-      : plan_(plan), cluster_(cluster), topology_(cluster, nodes_of(plan)) {}
+      : plan_(plan), cluster_(cluster), topology_(cluster, nodes_of(plan), gpus_in_use(plan.ranks)) {}
 
   ClosedNetwork sum() {
     if (plan_.backups > 0) throw PlanError("the closed form knows no steps that leave late workers behind");

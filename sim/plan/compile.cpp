@@ -337,7 +337,7 @@ Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place fro
   const bool crosses_once = algorithm == CollectiveAlgorithm::Ring ||
                             algorithm == CollectiveAlgorithm::DoubleBinaryTree ||
                             algorithm == CollectiveAlgorithm::BroadcastReduce;
-  if (crosses_once && topology.cluster().group_of(from.node).nics > 1) return topology.between_nodes(from.node, far);
+  if (crosses_once && topology.nics(from.node) > 1) return topology.between_nodes(from.node, far);
   return topology.network_path(from, {far, to.gpu});
 }
 

@@ -35,8 +35,12 @@ double rate_along(const Topology& topology, const Path& path, double streams) {
 HopRates hop_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   HopRates out;
   const Place first = ranks.front();
-  const auto other_node =
-      std::find_if(ranks.begin(), ranks.end(), [&](const Place& p) { return p.node != first.node; });
+  const GpusInUse gpus = gpus_in_use(ranks);
+  const auto nics = [&](const Place& p) { return nics_in_use(cluster.group_of(p.node), gpus.at(p.node)); };
+  // Where nodes offer unequal numbers of NICs, the fewest set the pace.
+  auto other_node = ranks.end();
+  for (auto p = ranks.begin(); p != ranks.end(); ++p)
+    if (p->node != first.node && (other_node == ranks.end() || nics(*p) < nics(*other_node))) other_node = p;
   const auto neighbors =
       std::adjacent_find(ranks.begin(), ranks.end(), [](const Place& a, const Place& b) { return a.node == b.node; });
   out.has_intra = neighbors != ranks.end();
@@ -44,7 +48,7 @@ HopRates hop_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   std::set<int> nodes{first.node};
   if (out.has_inter) nodes.insert(other_node->node);
   if (out.has_intra) nodes.insert(neighbors->node);
-  const Topology topology(cluster, std::vector<int>(nodes.begin(), nodes.end()));
+  const Topology topology(cluster, std::vector<int>(nodes.begin(), nodes.end()), gpus);
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   if (out.has_intra) {
     out.intra = topology.path(*neighbors, *(neighbors + 1));

@@ -157,6 +157,38 @@ TEST_CASE("between nodes: host memory without GPUDirect, the switch's own NIC wi
   }
 }
 
+TEST_CASE("NICs go with the GPUs that take part", "[platforms][topology]") {
+  // ceil(nics k / gpus) of them, 5 GB/s each, for k of 8 GPUs.
+  const auto rate_with = [&](const std::string& keys, int gpus) {
+    return rate(Topology(tree("gpu_direct: true, " + keys, ""), {0, 1}, {{0, gpus}}), "node0/nic-out");
+  };
+  SECTION("a NIC for each GPU") {
+    for (const int gpus : {1, 2, 4, 8}) CHECK(rate_with("nics: 8,", gpus) == Approx(gpus * 5e9));
+  }
+  SECTION("several GPUs share a NIC") {
+    CHECK(rate_with("nics: 2,", 1) == Approx(5e9));
+    CHECK(rate_with("nics: 2,", 4) == Approx(5e9));
+    CHECK(rate_with("nics: 2,", 5) == Approx(10e9));
+    CHECK(rate_with("nics: 2,", 8) == Approx(10e9));
+  }
+  SECTION("several NICs for each GPU") {
+    CHECK(rate_with("nics: 16,", 1) == Approx(10e9));
+    CHECK(rate_with("nics: 16,", 3) == Approx(30e9));
+  }
+  SECTION("all of them where the cluster says so, or no GPU of the node takes part") {
+    CHECK(rate_with("nics: 8, nearest_nics: false,", 1) == Approx(40e9));
+    const Topology topology(tree("nics: 8,", ""), {0, 1}, gpus_in_use({{0, 3}, {0, 5}, {1, -1}}));
+    CHECK(rate(topology, "node0/nic-out") == Approx(10e9));
+    CHECK(rate(topology, "node1/nic-out") == Approx(40e9));
+    CHECK(topology.nics(0) == 2);
+    CHECK(topology.nics(1) == 8);
+  }
+  SECTION("a stream has no more than one") {
+    const Topology topology(tree("nics: 8,", ""), {0, 1}, {{0, 2}, {1, 2}});
+    CHECK(topology.path({0, -1}, {1, -1}).stream_cap.value() == Approx(5e9));
+  }
+}
+
 TEST_CASE("the way between nodes for all GPUs together has no single GPU's link", "[platforms][topology]") {
   const Topology topology(tree("gpu_direct: true, nics: 4,", ""), 2);
   const auto path = topology.between_nodes(0, 1);

@@ -81,12 +81,17 @@ std::string server_group(const Cluster& cluster, const NodeGroup& devices) {
   return alike ? "*" : first.name;
 }
 
-/// Everything but collectives.
-std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& covered) {
+/// Whether single messages, rather than collectives, cross the network.
+bool sends_messages(const Coverage& covered) {
+  return covered.push || covered.pull || covered.message_between || !covered.reads.empty();
+}
+
+/// Rates and latencies of the links that messages and collectives cross.
+std::vector<Unknown> wires(const Cluster& cluster, const Coverage& covered) {
   const NodeGroup& group = device_group(cluster);
-  const bool between = covered.push || covered.pull || covered.message_between || !covered.reads.empty();
+  const bool between = sends_messages(covered);
   std::vector<Unknown> out;
-  if (between || !covered.nodes_between.empty()) {
+  if (between || !covered.nodes_between.empty()) {  // grown_for has made sure that there is a network
     out.push_back(share("link." + group.nic_link + ".efficiency"));
     if (cluster.links.at(group.nic_link).per_flow_cap)
       out.push_back(rate("link." + group.nic_link + ".per_flow_cap", 1e8, 1e11));
@@ -99,6 +104,13 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
   // A cost of every message on its link, besides the bytes, shows where several follow each other.
   if (covered.messages.size() > 1)
     out.push_back({"link." + group.nic_link + ".half_size", Dimension::Size, 1.0, 1e6, false});
+  return out;
+}
+
+/// What servers cost, and what waits in the ports before them.
+std::vector<Unknown> servers(const Cluster& cluster, const Coverage& covered) {
+  const NodeGroup& group = device_group(cluster);
+  std::vector<Unknown> out;
   const std::string server = server_group(cluster, group);
   const bool served = covered.push || covered.pull;
   if (served) out.push_back(time("group." + server + ".cpu.per_tensor", 1e-7, 0.05));
@@ -106,11 +118,11 @@ std::vector<Unknown> wires_and_servers(const Cluster& cluster, const Coverage& c
   if ((served || !covered.reads.empty()) && covered.message_between)
     out.push_back(time("group." + server + ".cpu.dispatch_latency", 1e-7, 0.05));
   if (covered.push) out.push_back(rate("group." + server + ".cpu.sum_rate", 1e7, 1e12));
+  if (covered.reads.empty()) return out;
   if (cluster.links.at(group.nic_link).service.turn.count > 0) return out;  // tells what waits in fair queues
   // Beside what one host sends, its own link is the one that holds it up; what several send waits at the server's.
   if (covered.reads.contains(2)) out.push_back(time("link." + group.nic_link + ".passing_delay", 1e-7, 1.0));
-  if (!covered.reads.empty() && *covered.reads.rbegin() > 2)
-    out.push_back(time("link." + group.nic_link + ".queueing_delay", 1e-7, 1.0));
+  if (*covered.reads.rbegin() > 2) out.push_back(time("link." + group.nic_link + ".queueing_delay", 1e-7, 1.0));
   return out;
 }
 
@@ -186,10 +198,11 @@ FoundApart apart_for(const Cluster& cluster, const std::vector<Probe>& probes) {
 std::vector<CalibrationModel> models_for(const Cluster& cluster, const std::vector<Probe>& probes) {
   const Cluster grown = grown_for(cluster, probes);
   const Coverage covered = coverage_of(grown, probes);
-  CalibrationModel base{.name = "plain", .assumed = {}, .unknowns = wires_and_servers(cluster, covered)};
+  CalibrationModel base{.name = "plain", .assumed = {}, .unknowns = wires(cluster, covered)};
+  const auto of_servers = servers(cluster, covered);
+  base.unknowns.insert(base.unknowns.end(), of_servers.begin(), of_servers.end());
   if (covered.collectives == 0) return {base};
-  if (!covered.push && !covered.pull && !covered.message_between && covered.reads.empty())
-    base.stated = costs_of_message(cluster);
+  if (!sends_messages(covered) && !covered.nodes_between.empty()) base.stated = costs_of_message(cluster);
   // The link's own share stands aside: what a collective reaches of the nominal rate is the protocol's.
   if (!covered.ranks_inside.empty() && !covered.message_inside)
     base.assumed.emplace_back("link." + link_inside(device_group(cluster)) + ".efficiency", "1");

@@ -17,6 +17,7 @@ PriorDistance::PriorDistance(const Calibration& prior, double between_clusters, 
       from.push_back(q);
     }
   }
+  if (known_.empty()) return;  // a decomposition of an empty matrix reads beyond it
   const auto n = static_cast<Eigen::Index>(from.size());
   Eigen::MatrixXd covariance(n, n);
   mean_.resize(n);

@@ -56,14 +56,17 @@ double tree_time(const Terms& t, double bytes, int chunks, const LinkRates& rate
   const bool far = t.nodes > 1;
   const double on_nic = far ? message / rates.rate_wire.value() : 0.0;
   const double hop = far ? std::max(on_nic, message / rates.rate_tree.value()) : 0.0;
+  const bool inside = t.ranks > t.nodes;
   const double near = message / t.rate_intra;
+  const double near_hop = inside ? std::max(near, message / rates.rate_intra_tree.value()) : 0.0;
   const double latency =
-      2.0 * ((t.per_node - 1.0) * t.fixed(t.alpha_intra, near) + path.depth * t.fixed(t.alpha_inter, hop));
-  const double first = 2.0 * (t.per_node - 1.0) * near + std::max(path.first_message * on_nic, 2.0 * path.depth * hop);
+      2.0 * ((t.per_node - 1.0) * t.fixed(t.alpha_intra, near_hop) + path.depth * t.fixed(t.alpha_inter, hop));
+  const double first =
+      2.0 * (t.per_node - 1.0) * near_hop + std::max(path.first_message * on_nic, 2.0 * path.depth * hop);
   // Messages that the busiest NIC and the busiest rank inside a node pass in a period, in which each hop passes one.
   const double at_nic = 2.0 * detail::busiest_tree_share(t.nodes);
   const double at_rank = t.per_node > 2.0 ? 4.0 : 2.0;
-  const double period = std::max({at_nic * on_nic, hop, at_rank * near});
+  const double period = std::max({at_nic * on_nic, hop, at_rank * near, near_hop});
   return latency + std::max(first, period) + (chunks - 1) * period;
 }
 

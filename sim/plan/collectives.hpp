@@ -72,23 +72,24 @@ int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, doub
 
 /// What a hop costs, the same for all hops of a kind. Rates are payload.
 struct LinkRates {
-  Seconds alpha_intra;              ///< one message inside a node
-  BytesPerSecond rate_intra{1e12};  ///< one hop inside a node
-  Seconds alpha_inter;              ///< one message between nodes
-  BytesPerSecond rate_inter{1e12};  ///< one hop that leaves a node alone and uses all its NICs: ring, trees, chain
-  BytesPerSecond rate_wire{1e12};   ///< the same if a stream had no limit of its own
-  BytesPerSecond rate_tree{1e12};   ///< one hop between nodes of one of the two trees, which has half of the streams
-  BytesPerSecond rate_rank{1e12};   ///< one rank's own way to another node: halving-doubling, hierarchical
-  BytesPerSecond rate_node{1e12};   ///< all of these ways of one node together
-  bool overlap = false;             ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
+  Seconds alpha_intra;                   ///< one message inside a node
+  BytesPerSecond rate_intra{1e12};       ///< one hop inside a node
+  BytesPerSecond rate_intra_tree{1e12};  ///< the same of one of the two trees, which has half of a stream
+  Seconds alpha_inter;                   ///< one message between nodes
+  BytesPerSecond rate_inter{1e12};       ///< one hop that leaves a node alone and uses all its NICs: ring, trees, chain
+  BytesPerSecond rate_wire{1e12};        ///< the same if a stream had no limit of its own
+  BytesPerSecond rate_tree{1e12};  ///< one hop between nodes of one of the two trees, which has half of the streams
+  BytesPerSecond rate_rank{1e12};  ///< one rank's own way to another node: halving-doubling, hierarchical
+  BytesPerSecond rate_node{1e12};  ///< all of these ways of one node together
+  bool overlap = false;            ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
 };
 
-/// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node do
-/// not share links; ranks that send to other nodes at the same time share their node's NICs. Exact where schedule_of
-/// has one kind of hop per stage, else within the difference of its kinds. Trees and chains add the way of the first
-/// message, of which those behind it hide a part (PipelineFill has what remains). Hierarchical needs alike nodes. Used
-/// to choose between algorithms and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for trees and chains, else
-/// O(1). Auto and Best are not allowed here.
+/// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node are
+/// taken to share links as those of a ring do; ranks that send to other nodes at the same time share their node's NICs.
+/// Exact where schedule_of has one kind of hop per stage, else within the difference of its kinds. Trees and chains add
+/// the way of the first message, of which those behind it hide a part (PipelineFill has what remains). Hierarchical
+/// needs alike nodes. Used to choose between algorithms and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for
+/// trees and chains, else O(1). Auto and Best are not allowed here.
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                         double bytes, const LinkRates& rates);
 

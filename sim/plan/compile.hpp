@@ -23,10 +23,10 @@ CollectiveAlgorithm library_algorithm(const Cluster& cluster);
 /// What collectives over `ranks`, node by node, are chosen by. Cost: O(ranks).
 GroupCosts group_costs(const Cluster& cluster, const std::vector<Place>& ranks);
 
-/// Streams that one hop between nodes has. The channels of a collective are divided between the two trees of a double
-/// binary tree, as NCCL's are, whose channels have either tree's neighbors besides those on the ring. One channel gives
-/// each tree half of its stream: both trees then share the one connection.
-double streams_of_hop(const CollectiveCosts& costs, CollectiveAlgorithm algorithm);
+/// Streams that one hop has: the channels of a collective between nodes, one inside a node. They are divided between
+/// the two trees of a double binary tree, as NCCL's channels are, which have the neighbors of one tree each besides
+/// those on the ring. One channel gives each tree half of its stream: both trees then share the one connection.
+double streams_of_hop(const CollectiveCosts& costs, CollectiveAlgorithm algorithm, bool between_nodes);
 
 /// `cluster.collective` as `protocol` has it; unchanged when the name is empty.
 CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol);

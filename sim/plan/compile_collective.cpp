@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/error.hpp"
@@ -20,6 +21,7 @@ struct HopRates {
   Path intra;
   Path inter;
   double rate_intra = 0.0;
+  double rate_intra_tree = 0.0;
   double rate_inter = 0.0;
   double rate_wire = 0.0;
   double rate_tree = 0.0;
@@ -33,6 +35,26 @@ double rate_along(const Topology& topology, const Path& path, double streams) {
   double rate = streams * path.stream_cap.value();
   for (const LinkId id : path.links)
     rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
+  return rate;
+}
+
+/// The least that a hop of a ring through a node's ranks reaches when all of them send: hops may share a link, such as
+/// host memory.
+double rate_in_ring(const Topology& topology, const std::vector<Place>& ranks, int node) {
+  std::vector<Path> hops;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Place next = ranks[(i + 1) % ranks.size()];
+    if (ranks[i].node == node && next.node == node) hops.push_back(topology.path(ranks[i], next));
+  }
+  std::map<LinkId, int> users;
+  for (const Path& hop : hops)
+    for (const LinkId id : hop.links) ++users[id];
+  double rate = std::numeric_limits<double>::infinity();
+  for (const Path& hop : hops) {
+    rate = std::min(rate, hop.stream_cap.value());
+    for (const LinkId id : hop.links)
+      rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value() / users[id]);
+  }
   return rate;
 }
 
@@ -52,10 +74,13 @@ HopRates hop_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   if (out.has_intra) {
     out.intra = topology.path(*neighbors, *(neighbors + 1));
-    out.rate_intra = rate_along(topology, out.intra, kNoLimit);
+    out.rate_intra = rate_in_ring(topology, ranks, neighbors->node);
+    out.rate_intra_tree = std::min(out.rate_intra, 0.5 * out.intra.stream_cap.value());
   }
   if (!out.has_inter) return out;
-  const auto streams = [&](CollectiveAlgorithm algorithm) { return streams_of_hop(cluster.collective, algorithm); };
+  const auto streams = [&](CollectiveAlgorithm algorithm) {
+    return streams_of_hop(cluster.collective, algorithm, true);
+  };
   out.inter = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
   out.rate_inter = rate_along(topology, out.inter, streams(CollectiveAlgorithm::Ring));
   out.rate_wire = rate_along(topology, out.inter, kNoLimit);
@@ -81,6 +106,7 @@ LinkRates with_costs(const HopRates& hops, const CollectiveCosts& costs, bool ov
   if (hops.has_intra) {
     out.alpha_intra = hops.intra.latency + hops.intra.message_cost + costs.per_step_intra;
     out.rate_intra = BytesPerSecond{hops.rate_intra * costs.efficiency};
+    out.rate_intra_tree = BytesPerSecond{hops.rate_intra_tree * costs.efficiency};
   }
   if (hops.has_inter) {
     out.alpha_inter = hops.inter.latency + hops.inter.message_cost + costs.per_step_inter;
@@ -95,8 +121,9 @@ LinkRates with_costs(const HopRates& hops, const CollectiveCosts& costs, bool ov
 
 }  // namespace
 
-double streams_of_hop(const CollectiveCosts& costs, CollectiveAlgorithm algorithm) {
-  return (algorithm == CollectiveAlgorithm::DoubleBinaryTree ? 0.5 : 1.0) * std::max(1, costs.channels);
+double streams_of_hop(const CollectiveCosts& costs, CollectiveAlgorithm algorithm, bool between_nodes) {
+  const int channels = between_nodes ? std::max(1, costs.channels) : 1;
+  return (algorithm == CollectiveAlgorithm::DoubleBinaryTree ? 0.5 : 1.0) * channels;
 }
 
 CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol) {

@@ -123,7 +123,20 @@ inline constexpr Tables kVersion207{
         {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .5, .5, .6, .6, .7, .8, .9, 1.0},
     }}};
 
-/// NCCL's version codes (NCCL_VERSION): the first with a model of its time, and the first that 2.30's tables stand for.
+/// src/init.cc of NCCL 2.4, ncclTreeThreshold: the size up to which it takes the tree is where these times are equal.
+struct Threshold {
+  double ring_rate = 5.0;              ///< GB/s; with NVLink for each channel
+  double tree_share = 2.0 / 3.0;       ///< of the ring's rate
+  double tree_share_nvlink = 0.75;     ///< twice as much on two nodes
+  double ring_latency = 6.0;           ///< for each of R - 1 hops
+  double tree_latency_inside = 4.0;    ///< for each of R/N - 1 hops
+  double tree_latency_between = 15.0;  ///< for each of log2 N hops
+};
+inline constexpr Threshold kVersion204;
+
+/// NCCL's version codes (NCCL_VERSION): the first with trees, the first with a model of its time, and the first that
+/// 2.30's tables stand for.
+inline constexpr int kFirstTree = 20400;
 inline constexpr int kFirstModel = 20500;
 inline constexpr int kFirstLike230 = 21000;
 

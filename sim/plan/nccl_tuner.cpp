@@ -1,11 +1,10 @@
-#include "sim/plan/nccl_tuner.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include "sim/plan/nccl_tables.hpp"
+#include "sim/plan/nccl_tuner.hpp"
 
 namespace simsync {
 namespace {
@@ -183,6 +182,20 @@ double latency(const NcclView& view, const NcclCall& call, bool tree, NcclProtoc
   return tables.base_latency[a][p] + (rounds * (call.ranks - 1) - far) * intra + far * inter;
 }
 
+/// Before 2.5, in us; there was no choice of protocol to model.
+std::optional<double> early_time(const NcclView& view, const NcclCall& call, bool tree) {
+  const nccl::Threshold& t = nccl::kVersion204;
+  const double ring_rate = t.ring_rate * (view.nvlink ? 2.0 * view.ring.channels : 1.0);
+  const double ring_latency = t.ring_latency * (call.ranks - 1);
+  constexpr double kPerMicro = 1e3;  // bytes per us of 1 GB/s
+  if (!tree) return ring_latency + call.bytes / (kPerMicro * ring_rate);
+  const double tree_latency =
+      t.tree_latency_between * std::log2(call.nodes) + t.tree_latency_inside * (call.ranks / call.nodes - 1);
+  if (view.version < nccl::kFirstTree || call.nodes < 2 || ring_latency <= tree_latency) return std::nullopt;
+  const double share = view.nvlink ? t.tree_share_nvlink * (call.nodes == 2 ? 2.0 : 1.0) : t.tree_share;
+  return tree_latency + call.bytes / (kPerMicro * ring_rate * share);
+}
+
 }  // namespace
 
 const char* name_of(NcclProtocol protocol) {
@@ -218,7 +231,12 @@ std::optional<Seconds> nccl_time(const NcclView& view, const NcclCall& call, Col
   const bool tree = algorithm == CollectiveAlgorithm::DoubleBinaryTree;
   const bool reduce = call.primitive == CollectivePrimitive::AllReduce;
   if (!(tree && reduce) && algorithm != CollectiveAlgorithm::Ring) return std::nullopt;
-  if (tree && view.version < nccl::kFirstModel) return std::nullopt;
+  constexpr double kMicro = 1e-6;
+  if (view.version < nccl::kFirstModel) {
+    const auto time = early_time(view, call, tree);
+    if (!time || protocol != NcclProtocol::Simple) return std::nullopt;
+    return Seconds{kMicro * *time};
+  }
   if (protocol == NcclProtocol::LL128 && !view.ll128) return std::nullopt;
   const nccl::Tables& tables = tables_of(view);
   // NCCL counts an all-gather by what every rank receives.
@@ -235,7 +253,6 @@ std::optional<Seconds> nccl_time(const NcclView& view, const NcclCall& call, Col
   const bool many = per_channel >= tables.plateau_per_channel && per_rank >= tables.plateau_per_rank;
   if (!tree && reduce && protocol == NcclProtocol::Simple && call.nodes > 1 && many)
     fixed *= view.generation == 0 ? tables.plateau_before_80 : tables.plateau;
-  constexpr double kMicro = 1e-6;
   return Seconds{kMicro * fixed + bytes / (kGiga * rate)};
 }
 

@@ -1,6 +1,6 @@
 // NCCL's choice between ring and double binary tree and between its protocols, by its own model of the time.
 //
-// Of two versions, 2.7 and 2.30; versions before 2.5, which had no such model, are taken to run rings only.
+// Of three versions: 2.4, which takes the tree up to a threshold, 2.7 and 2.30. Before 2.4 there were rings only.
 //
 // It rests on what NCCL can see: kinds of links, their nominal bandwidth, numbers of GPUs, nodes and NICs. It knows
 // nothing of what one TCP stream reaches or of what a collective takes on this cluster, so the algorithm need not be

@@ -116,6 +116,11 @@ TEST_CASE("the two trees of a double binary tree share a collective's channels",
   // Two nodes of one GPU, NICs of 1 GB/s, streams of 0.1 GB/s. Ring: 2 rounds of S/2 on one stream each way: S / 0.1
   // GB/s. Tree: S/2 up one tree and S/2 down the other in each direction, which has the same one stream, or the same
   // four: no faster than the ring. Over many pieces the way of the first one adds little.
+  // It is the same inside a node, where a collective has one stream.
+  Cluster one_node = lab_cluster(1, 2);
+  one_node.links.at("port").per_flow_cap = BytesPerSecond{0.1e9};
+  CHECK_THAT(all_reduce_time(one_node, 2, 64e6, Algorithm::Ring, Fidelity::Fluid), WithinRel(0.64, 1e-3));
+  CHECK(all_reduce_time(one_node, 2, 64e6, Algorithm::DoubleBinaryTree, Fidelity::Fluid) >= 0.64);
   Cluster cluster = lab_cluster(2, 1, {.nic = 1e9});
   cluster.links.at("nic").per_flow_cap = BytesPerSecond{0.1e9};
   for (const int channels : {1, 4}) {

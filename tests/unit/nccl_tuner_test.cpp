@@ -120,7 +120,13 @@ TEST_CASE("NCCL 2.7 takes the ring where 2.30 takes the tree", "[plan][nccl]") {
   CHECK_THAT(us(view, all_reduce(8, 2, bucket), Algorithm::DoubleBinaryTree, NcclProtocol::Simple),
              WithinRel(268.0 + bucket / 1e3 / (2.4 * 0.9 / 2 * 0.6), kExact));
   CHECK(nccl_choice(view, all_reduce(8, 2, bucket)).algorithm == Algorithm::Ring);
-  // Before 2.5 there was no such model: rings only.
+  // 2.4: ring 6 x 15 = 90 us and 5 GB/s, tree 15 x 2 + 4 x 3 = 42 us and 2/3 of that: equal at 48 us x 10 GB/s = 480 KB.
+  cluster.collective.nccl_version = 20408;
+  const NcclView threshold = nccl_view(cluster, cluster.workers(16));
+  CHECK(nccl_choice(threshold, all_reduce(16, 4, 479e3)).algorithm == Algorithm::DoubleBinaryTree);
+  CHECK(nccl_choice(threshold, all_reduce(16, 4, 481e3)).algorithm == Algorithm::Ring);
+  CHECK(nccl_choice(threshold, all_reduce(4, 1, 1e3)).algorithm == Algorithm::Ring);
+  // Before 2.4: rings only.
   cluster.collective.nccl_version = 20307;
   const NcclView old = nccl_view(cluster, cluster.workers(16));
   CHECK(nccl_choice(old, all_reduce(16, 4, 4096.0)).algorithm == Algorithm::Ring);

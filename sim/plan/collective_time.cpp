@@ -20,8 +20,9 @@ struct Terms {
         alpha_inter(nodes > 1 ? rates.alpha_inter.value() : 0.0),
         rate_intra(ranks > nodes ? rates.rate_intra.value() : std::numeric_limits<double>::infinity()),
         rate_inter(nodes > 1 ? rates.rate_inter.value() : std::numeric_limits<double>::infinity()),
+        half_intra(ranks > nodes ? rates.half_intra : 0.0),
+        half_inter(nodes > 1 ? rates.half_inter : 0.0),
         overlap(rates.overlap) {}
-  [[nodiscard]] double slowest() const { return std::min(rate_intra, rate_inter); }
   /// What a message takes besides its time on the wire.
   [[nodiscard]] double fixed(double alpha, double message) const {
     return overlap ? std::max(0.0, alpha - message) : alpha;
@@ -31,6 +32,7 @@ struct Terms {
   double per_node;
   double alpha_intra, alpha_inter;
   double rate_intra, rate_inter;
+  double half_intra, half_inter;
   bool overlap;
 };
 
@@ -43,10 +45,11 @@ double rate_of_each(const LinkRates& rates, int senders) {
 double ring_time(CollectivePrimitive primitive, const Terms& t, double bytes) {
   const auto [share, rounds] = detail::ring_amount(primitive, t.ranks);
   const double inter_share = t.nodes > 1 ? static_cast<double>(t.nodes) / t.ranks : 0.0;
-  const double message = share * bytes / rounds / t.slowest();
+  const double part = share * bytes / rounds;
+  const double message = std::max((part + t.half_intra) / t.rate_intra, (part + t.half_inter) / t.rate_inter);
   const double alpha =
       (1.0 - inter_share) * t.fixed(t.alpha_intra, message) + inter_share * t.fixed(t.alpha_inter, message);
-  return rounds * alpha + share * bytes / t.slowest();
+  return rounds * (alpha + message);
 }
 
 /// The first message goes up and down; the others follow it at the pace of the busiest link or of a hop's own streams.
@@ -54,11 +57,11 @@ double tree_time(const Terms& t, double bytes, int chunks, const LinkRates& rate
   const detail::TreePath path = detail::longest_path(t.nodes);
   const double message = bytes / 2.0 / chunks;
   const bool far = t.nodes > 1;
-  const double on_nic = far ? message / rates.rate_wire.value() : 0.0;
-  const double hop = far ? std::max(on_nic, message / rates.rate_tree.value()) : 0.0;
+  const double on_nic = far ? (message + t.half_inter) / rates.rate_wire.value() : 0.0;
+  const double hop = far ? std::max(on_nic, (message + t.half_inter) / rates.rate_tree.value()) : 0.0;
   const bool inside = t.ranks > t.nodes;
-  const double near = message / t.rate_intra;
-  const double near_hop = inside ? std::max(near, message / rates.rate_intra_tree.value()) : 0.0;
+  const double near = (message + t.half_intra) / t.rate_intra;
+  const double near_hop = inside ? std::max(near, (message + t.half_intra) / rates.rate_intra_tree.value()) : 0.0;
   const double latency =
       2.0 * ((t.per_node - 1.0) * t.fixed(t.alpha_intra, near_hop) + path.depth * t.fixed(t.alpha_inter, hop));
   const double first =
@@ -78,20 +81,20 @@ double chain_time(const GroupShape& group, const Terms& t, double bytes, int chu
   const double message = bytes / chunks;
   const int inside = 2 * (t.ranks - t.nodes);
   const int between = 2 * (t.nodes - 1);
-  const auto hop = [&](double alpha, double rate) { return t.fixed(alpha, message / rate) + message / rate; };
-  const double first = inside * hop(t.alpha_intra, t.rate_intra) + between * hop(t.alpha_inter, t.rate_inter);
-  const double period =
-      message * std::max((largest > 2 ? 2.0 : 1.0) / t.rate_intra, (t.nodes > 2 ? 2.0 : 1.0) / t.rate_inter);
+  const double near = (message + t.half_intra) / t.rate_intra;
+  const double far = (message + t.half_inter) / t.rate_inter;
+  const double first = inside * (t.fixed(t.alpha_intra, near) + near) + between * (t.fixed(t.alpha_inter, far) + far);
+  const double period = std::max((largest > 2 ? 2.0 : 1.0) * near, (t.nodes > 2 ? 2.0 : 1.0) * far);
   return std::max(period, first) + (chunks - 1) * period;
 }
 
 /// Reduce-scatter inside nodes, one ring per local rank between nodes, all-gather inside nodes.
 double hierarchical_time(const Terms& t, double bytes, const LinkRates& rates) {
   const double g = t.per_node;
-  const double near = bytes / g / t.rate_intra;
+  const double near = (bytes / g + t.half_intra) / t.rate_intra;
   const double inside = 2.0 * (g - 1.0) * (t.fixed(t.alpha_intra, near) + near);
   if (t.nodes < 2) return inside;
-  const double far = bytes / g / t.nodes / rate_of_each(rates, static_cast<int>(g));
+  const double far = (bytes / g / t.nodes + t.half_inter) / rate_of_each(rates, static_cast<int>(g));
   return inside + 2.0 * (t.nodes - 1) * (t.fixed(t.alpha_inter, far) + far);
 }
 
@@ -115,9 +118,9 @@ double exchange_time(const GroupShape& group, const Terms& t, const LinkRates& r
   }
   const int busiest = std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
   const int at_rank = *std::max_element(inside.begin(), inside.end());
-  const auto hop = [&](double alpha, double rate) { return t.fixed(alpha, bytes / rate) + bytes / rate; };
-  const double near = at_rank > 0 ? hop(t.alpha_intra, t.rate_intra / at_rank) : 0.0;
-  const double far = busiest > 0 ? hop(t.alpha_inter, rate_of_each(rates, busiest)) : 0.0;
+  const auto hop = [&](double alpha, double message) { return t.fixed(alpha, message) + message; };
+  const double near = at_rank > 0 ? hop(t.alpha_intra, at_rank * (bytes + t.half_intra) / t.rate_intra) : 0.0;
+  const double far = busiest > 0 ? hop(t.alpha_inter, (bytes + t.half_inter) / rate_of_each(rates, busiest)) : 0.0;
   return std::max(near, far);
 }
 

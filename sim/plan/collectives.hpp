@@ -81,7 +81,9 @@ struct LinkRates {
   BytesPerSecond rate_tree{1e12};  ///< one hop between nodes of one of the two trees, which has half of the streams
   BytesPerSecond rate_rank{1e12};  ///< one rank's own way to another node: halving-doubling, hierarchical
   BytesPerSecond rate_node{1e12};  ///< all of these ways of one node together
-  bool overlap = false;            ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
+  double half_intra = 0.0;         ///< payload by which a message is dearer (LinkClass::half_size)
+  double half_inter = 0.0;
+  bool overlap = false;  ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
 };
 
 /// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node are

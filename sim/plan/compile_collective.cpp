@@ -104,11 +104,13 @@ LinkRates with_costs(const HopRates& hops, const CollectiveCosts& costs, bool ov
   LinkRates out;
   out.overlap = overlap;
   if (hops.has_intra) {
+    out.half_intra = costs.efficiency * static_cast<double>(hops.intra.half_size.count);
     out.alpha_intra = hops.intra.latency + hops.intra.message_cost + costs.per_step_intra;
     out.rate_intra = BytesPerSecond{hops.rate_intra * costs.efficiency};
     out.rate_intra_tree = BytesPerSecond{hops.rate_intra_tree * costs.efficiency};
   }
   if (hops.has_inter) {
+    out.half_inter = costs.efficiency * static_cast<double>(hops.inter.half_size.count);
     out.alpha_inter = hops.inter.latency + hops.inter.message_cost + costs.per_step_inter;
     out.rate_inter = BytesPerSecond{hops.rate_inter * costs.efficiency};
     out.rate_wire = BytesPerSecond{hops.rate_wire * costs.efficiency};

@@ -101,10 +101,11 @@ TEST_CASE("what NCCL sees of two g4dn.12xlarge depends on what the NIC's driver 
   CHECK(narrow.ring.inter == 1.2);
   CHECK(narrow.tree.intra == 2.4);
   CHECK(nccl_choice(narrow, all_reduce(8, 2, bucket)).algorithm == Algorithm::DoubleBinaryTree);
-  // On more than two nodes what is between them counts: the tree has 1.2 x 0.92 / 2 x 0.7.
+  // On more than two nodes what is between them counts: the tree has 1.2 x 0.92 / 2 x 0.7. 1 KiB with LL:
+  //   ring 6.6 + 24 x 1 + 6 x 2.7 + 1.024 / (0.6 x 16/30) = 50 us, tree 6.8 + 2 (3 x 1 + 2 x 5) + 1.024 / 0.131 = 41 us
   const NcclView four = nccl_view(unknown, unknown.workers(16));
   CHECK(nccl_choice(four, all_reduce(16, 4, bucket)).algorithm == Algorithm::Ring);
-  CHECK(nccl_choice(four, all_reduce(16, 4, 4096.0)).algorithm == Algorithm::DoubleBinaryTree);
+  CHECK(nccl_choice(four, all_reduce(16, 4, 1024.0)).algorithm == Algorithm::DoubleBinaryTree);
 }
 
 TEST_CASE("NCCL 2.7 takes the ring where 2.30 takes the tree", "[plan][nccl]") {
@@ -120,7 +121,8 @@ TEST_CASE("NCCL 2.7 takes the ring where 2.30 takes the tree", "[plan][nccl]") {
   CHECK_THAT(us(view, all_reduce(8, 2, bucket), Algorithm::DoubleBinaryTree, NcclProtocol::Simple),
              WithinRel(268.0 + bucket / 1e3 / (2.4 * 0.9 / 2 * 0.6), kExact));
   CHECK(nccl_choice(view, all_reduce(8, 2, bucket)).algorithm == Algorithm::Ring);
-  // 2.4: ring 6 x 15 = 90 us and 5 GB/s, tree 15 x 2 + 4 x 3 = 42 us and 2/3 of that: equal at 48 us x 10 GB/s = 480 KB.
+  // 2.4: ring 6 x 15 = 90 us and 5 GB/s, tree 15 x 2 + 4 x 3 = 42 us and 2/3 of that: equal at 48 us x 10 GB/s = 480
+  // KB.
   cluster.collective.nccl_version = 20408;
   const NcclView threshold = nccl_view(cluster, cluster.workers(16));
   CHECK(nccl_choice(threshold, all_reduce(16, 4, 479e3)).algorithm == Algorithm::DoubleBinaryTree);

@@ -43,6 +43,8 @@ struct LinkClass {
   Seconds latency;
   /// Most payload per second that one stream (TCP connection, channel) reaches; `efficiency` does not scale it.
   std::optional<BytesPerSecond> per_flow_cap;
+  /// NIC classes: what the operating system says of them, which NCCL chooses its algorithm by; none: `bandwidth`.
+  std::optional<BytesPerSecond> reported_bandwidth;
   Seconds message_cost;  ///< fixed cost of one message besides latency
   /// Message size at which half of the rate is reached (rate = bandwidth * m / (m + half_size)); 0: no effect.
   Bytes half_size;
@@ -67,7 +69,8 @@ struct DeviceClass {
   /// Standard deviation of the compute of one step over its mean, from rank to rank and from step to step: ranks in
   /// lock step wait for the slowest of them. 0: all take equally long.
   double compute_variation = 0.0;
-  std::string source;  ///< where the numbers come from
+  double compute_capability = 0.0;  ///< of NVIDIA GPUs, such as 7.5; 0: none. NCCL chooses by it
+  std::string source;               ///< where the numbers come from
   friend bool operator==(const DeviceClass&, const DeviceClass&) = default;
 };
 
@@ -164,6 +167,8 @@ struct MeasuredRatios {
   friend bool operator==(const MeasuredRatios&, const MeasuredRatios&) = default;
 };
 
+inline constexpr int kNewestNccl = 23007;  ///< 2.30.7
+
 /// Collective costs that do not follow from the links; fitted by calibration or taken from the NCCL tables.
 struct CollectiveCosts {
   Seconds launch{10e-6};      ///< start of one collective (kernel launch and synchronization)
@@ -176,6 +181,8 @@ struct CollectiveCosts {
   double efficiency = 1.0;
   /// What `auto` means here: `auto` for the choice of NCCL's tuner, or the one algorithm of the library (Gloo: `ring`).
   std::string algorithm = "auto";
+  /// Whose tuner chooses, by NCCL's version code: 20708 is 2.7.8.
+  int nccl_version = kNewestNccl;
   /// Rate at which a device passes the whole payload once besides the rounds (first read, last write); none: free.
   std::optional<BytesPerSecond> payload_rate;
   /// By name; a collective runs with the one that is fastest for its size. None: one way, described above.

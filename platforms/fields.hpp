@@ -23,6 +23,8 @@ inline constexpr yaml::Range kTaken{0.0, 0.99};        // by somebody else
 inline constexpr yaml::Range kSpeedUp{1.0, 1e4};
 inline constexpr yaml::Range kSlowdown{0.01, 1e4};
 inline constexpr yaml::Range kOversubscription{0.01, 1e4};
+inline constexpr yaml::Range kNcclVersion{20000.0, 29999.0};  // its version code
+inline constexpr yaml::Range kCapability{0.0, 99.0};
 inline constexpr yaml::Range kNodes{1.0, kMaxNodes};
 inline constexpr yaml::Range kNodesOrNone{0.0, kMaxNodes};
 inline constexpr yaml::Range kGpus{0.0, kMaxGpusPerNode};
@@ -36,6 +38,7 @@ void visit(V& v, LinkClass& link) {
   v.may("efficiency", link.efficiency, kShare);
   v.may("latency", link.latency, kTime);
   v.may("per_flow_cap", link.per_flow_cap, kRate);
+  v.may("reported_bandwidth", link.reported_bandwidth, kRate);
   v.may("message_cost", link.message_cost, kTime);
   v.may("half_size", link.half_size, kSize);
   v.may("queueing_delay", link.service.queueing_delay, kTime);
@@ -58,6 +61,7 @@ void visit(V& v, DeviceClass& device) {
   v.may("memory_efficiency", device.memory_efficiency, kShare);
   v.may("half_efficiency", device.half_efficiency, kWork);
   v.may("compute_variation", device.compute_variation, kTaken);
+  v.may("compute_capability", device.compute_capability, kCapability);
 }
 
 template <class V>
@@ -124,6 +128,7 @@ void visit(V& v, CollectiveCosts& costs) {
   v.may("interference", costs.interference, kTaken);
   v.may("efficiency", costs.efficiency, kShare);
   v.may("algorithm", costs.algorithm, kNone);
+  v.may("nccl_version", costs.nccl_version, kNcclVersion);
   v.may("payload_rate", costs.payload_rate, kRate);
   v.named("protocols", costs.protocols);
 }

@@ -81,11 +81,12 @@ std::vector<OptionInfo> connection_options(const std::string& shared_process) {
 }
 
 std::vector<OptionInfo> collective_options() {
-  return joined(
-      {{"algorithm", "auto", "auto, ring, double-binary-tree, halving-doubling, hierarchical or broadcast-reduce"},
-       {"compressor", "none", "none, cast32, fp16 or powersgd"},
-       {"powersgd_rank", "4", "rank of the two factors of powersgd"}},
-      collective_transport_options());
+  return joined({{"algorithm", "auto",
+                  "auto (as the cluster's library chooses), best (the fastest for each size), ring, "
+                  "double-binary-tree, halving-doubling, hierarchical or broadcast-reduce"},
+                 {"compressor", "none", "none, cast32, fp16 or powersgd"},
+                 {"powersgd_rank", "4", "rank of the two factors of powersgd"}},
+                collective_transport_options());
 }
 
 OptionInfo servers_option() {

@@ -17,6 +17,7 @@ const char* word_for(const Words<E>& words, E value) {
 
 const Words<CollectiveAlgorithm>& collective_algorithm_words() {
   static const Words<CollectiveAlgorithm> kWords{{"auto", CollectiveAlgorithm::Auto},
+                                                 {"best", CollectiveAlgorithm::Best},
                                                  {"ring", CollectiveAlgorithm::Ring},
                                                  {"double-binary-tree", CollectiveAlgorithm::DoubleBinaryTree},
                                                  {"halving-doubling", CollectiveAlgorithm::HalvingDoubling},

@@ -6,7 +6,20 @@
 
 namespace simsync {
 
-enum class CollectiveAlgorithm { Auto, Ring, DoubleBinaryTree, HalvingDoubling, Hierarchical, BroadcastReduce };
+enum class CollectiveAlgorithm {
+  Auto,  ///< what the cluster's library would choose
+  Best,  ///< the fastest of those below
+  Ring,
+  DoubleBinaryTree,
+  HalvingDoubling,
+  Hierarchical,
+  BroadcastReduce
+};
+
+/// Whether it names a rule by which an algorithm is chosen, not an algorithm.
+constexpr bool is_choice(CollectiveAlgorithm algorithm) {
+  return algorithm == CollectiveAlgorithm::Auto || algorithm == CollectiveAlgorithm::Best;
+}
 
 /// Gradient encoding on the wire.
 enum class Compressor { None, Cast32, Fp16, PowerSgd };

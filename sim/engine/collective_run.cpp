@@ -20,7 +20,7 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey&
   out.alpha = path.latency + path.message_cost + (inter ? costs.per_step_inter : costs.per_step_intra);
   out.half = static_cast<double>(path.half_size.count);
   // Channels are streams of the network; inside a node a collective is one stream.
-  out.cap = static_cast<double>(inter ? std::max(1, costs.channels) : 1) * path.stream_cap;
+  out.cap = streams_of_hop(costs, key.algorithm, inter) * path.stream_cap;
   double narrow = std::numeric_limits<double>::infinity();
   for (const LinkId link : path.links)
     narrow = std::min(narrow, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());

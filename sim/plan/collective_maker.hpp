@@ -67,6 +67,19 @@ void make_double_tree(Maker& maker, const GroupShape& group, int chunks);
 /// The node whose hops of a double tree are the most; all hops of a representative are made to look like its own.
 int busiest_tree_node(const GroupShape& group);
 
+/// Binary blocks: `ranks` as a sum of powers of two, the largest first; each block is a range of ranks.
+struct BinaryBlock {
+  int begin = 0;
+  int size = 1;
+};
+std::vector<BinaryBlock> binary_blocks(int ranks);
+/// Vector halving and distance doubling inside every block; partial sums go from each block to the next larger one, and
+/// the result comes back.
+void make_halving_doubling(Maker& maker, int ranks);
+
+/// The most that a node sends, or receives, over its NIC by the two trees together, as a share of the payload.
+double busiest_tree_share(int nodes);
+
 /// Way of the first message over a tree of nodes.
 struct TreePath {
   int depth = 0;               ///< hops from the deepest leaf to the root

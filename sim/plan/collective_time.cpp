@@ -1,9 +1,7 @@
-// Time of a collective without simulating it, and the choice that rests on it.
+// Time of a collective without simulating it.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
-#include <optional>
 
 #include "base/error.hpp"
 #include "sim/plan/collective_maker.hpp"
@@ -22,8 +20,9 @@ struct Terms {
         alpha_inter(nodes > 1 ? rates.alpha_inter.value() : 0.0),
         rate_intra(ranks > nodes ? rates.rate_intra.value() : std::numeric_limits<double>::infinity()),
         rate_inter(nodes > 1 ? rates.rate_inter.value() : std::numeric_limits<double>::infinity()),
+        half_intra(ranks > nodes ? rates.half_intra : 0.0),
+        half_inter(nodes > 1 ? rates.half_inter : 0.0),
         overlap(rates.overlap) {}
-  [[nodiscard]] double slowest() const { return std::min(rate_intra, rate_inter); }
   /// What a message takes besides its time on the wire.
   [[nodiscard]] double fixed(double alpha, double message) const {
     return overlap ? std::max(0.0, alpha - message) : alpha;
@@ -33,6 +32,7 @@ struct Terms {
   double per_node;
   double alpha_intra, alpha_inter;
   double rate_intra, rate_inter;
+  double half_intra, half_inter;
   bool overlap;
 };
 
@@ -45,20 +45,32 @@ double rate_of_each(const LinkRates& rates, int senders) {
 double ring_time(CollectivePrimitive primitive, const Terms& t, double bytes) {
   const auto [share, rounds] = detail::ring_amount(primitive, t.ranks);
   const double inter_share = t.nodes > 1 ? static_cast<double>(t.nodes) / t.ranks : 0.0;
-  const double message = share * bytes / rounds / t.slowest();
+  const double part = share * bytes / rounds;
+  const double message = std::max((part + t.half_intra) / t.rate_intra, (part + t.half_inter) / t.rate_inter);
   const double alpha =
       (1.0 - inter_share) * t.fixed(t.alpha_intra, message) + inter_share * t.fixed(t.alpha_inter, message);
-  return rounds * alpha + share * bytes / t.slowest();
+  return rounds * (alpha + message);
 }
 
-/// The first message goes up and down; the others follow it at the pace of the busiest link: 4 messages of S / 2.
-double tree_time(const Terms& t, double bytes, int chunks) {
+/// The first message goes up and down; the others follow it at the pace of the busiest link or of a hop's own streams.
+double tree_time(const Terms& t, double bytes, int chunks, const LinkRates& rates) {
   const detail::TreePath path = detail::longest_path(t.nodes);
-  const double message = bytes / 2.0 / chunks / t.slowest();
+  const double message = bytes / 2.0 / chunks;
+  const bool far = t.nodes > 1;
+  const double on_nic = far ? (message + t.half_inter) / rates.rate_wire.value() : 0.0;
+  const double hop = far ? std::max(on_nic, (message + t.half_inter) / rates.rate_tree.value()) : 0.0;
+  const bool inside = t.ranks > t.nodes;
+  const double near = (message + t.half_intra) / t.rate_intra;
+  const double near_hop = inside ? std::max(near, (message + t.half_intra) / rates.rate_intra_tree.value()) : 0.0;
   const double latency =
-      2.0 * ((t.per_node - 1.0) * t.fixed(t.alpha_intra, message) + path.depth * t.fixed(t.alpha_inter, message));
-  const double first = (2.0 * (t.per_node - 1.0) + path.first_message) * message;
-  return latency + std::max(0.0, first - 4.0 * message) + 2.0 * bytes / t.slowest();
+      2.0 * ((t.per_node - 1.0) * t.fixed(t.alpha_intra, near_hop) + path.depth * t.fixed(t.alpha_inter, hop));
+  const double first =
+      2.0 * (t.per_node - 1.0) * near_hop + std::max(path.first_message * on_nic, 2.0 * path.depth * hop);
+  // Messages that the busiest NIC and the busiest rank inside a node pass in a period, in which each hop passes one.
+  const double at_nic = 2.0 * detail::busiest_tree_share(t.nodes);
+  const double at_rank = t.per_node > 2.0 ? 4.0 : 2.0;
+  const double period = std::max({at_nic * on_nic, hop, at_rank * near, near_hop});
+  return latency + std::max(first, period) + (chunks - 1) * period;
 }
 
 /// The first message goes to the first rank and back; the others follow at the pace of the busiest link, which in the
@@ -69,58 +81,75 @@ double chain_time(const GroupShape& group, const Terms& t, double bytes, int chu
   const double message = bytes / chunks;
   const int inside = 2 * (t.ranks - t.nodes);
   const int between = 2 * (t.nodes - 1);
-  const auto hop = [&](double alpha, double rate) { return t.fixed(alpha, message / rate) + message / rate; };
-  const double first = inside * hop(t.alpha_intra, t.rate_intra) + between * hop(t.alpha_inter, t.rate_inter);
-  const double period =
-      message * std::max((largest > 2 ? 2.0 : 1.0) / t.rate_intra, (t.nodes > 2 ? 2.0 : 1.0) / t.rate_inter);
+  const double near = (message + t.half_intra) / t.rate_intra;
+  const double far = (message + t.half_inter) / t.rate_inter;
+  const double first = inside * (t.fixed(t.alpha_intra, near) + near) + between * (t.fixed(t.alpha_inter, far) + far);
+  const double period = std::max((largest > 2 ? 2.0 : 1.0) * near, (t.nodes > 2 ? 2.0 : 1.0) * far);
   return std::max(period, first) + (chunks - 1) * period;
 }
 
 /// Reduce-scatter inside nodes, one ring per local rank between nodes, all-gather inside nodes.
 double hierarchical_time(const Terms& t, double bytes, const LinkRates& rates) {
   const double g = t.per_node;
-  const double near = bytes / g / t.rate_intra;
+  const double near = (bytes / g + t.half_intra) / t.rate_intra;
   const double inside = 2.0 * (g - 1.0) * (t.fixed(t.alpha_intra, near) + near);
   if (t.nodes < 2) return inside;
-  const double far = bytes / g / t.nodes / rate_of_each(rates, static_cast<int>(g));
+  const double far = (bytes / g / t.nodes + t.half_inter) / rate_of_each(rates, static_cast<int>(g));
   return inside + 2.0 * (t.nodes - 1) * (t.fixed(t.alpha_inter, far) + far);
 }
 
-/// One exchange: every rank with a partner sends it `bytes`. The slower kind of hop ends it.
-double exchange_time(const GroupShape& group, const Terms& t, const LinkRates& rates,
-                     const std::vector<std::pair<int, int>>& pairs, double bytes) {
-  bool inside = false;
+using Pairs = std::vector<std::pair<int, int>>;  ///< sender and receiver
+
+/// Every sender sends its receivers `bytes` each, all at a time. The slower kind of hop ends it.
+double exchange_time(const GroupShape& group, const Terms& t, const LinkRates& rates, const Pairs& pairs,
+                     double bytes) {
+  std::vector<int> inside(static_cast<std::size_t>(t.ranks), 0);  // messages that a rank sends inside its node
   std::vector<int> out(static_cast<std::size_t>(t.nodes), 0);
   std::vector<int> in(static_cast<std::size_t>(t.nodes), 0);
   for (const auto& [from, to] : pairs) {
     const int sender = group.node_of(from);
     const int receiver = group.node_of(to);
-    inside = inside || sender == receiver;
-    if (sender == receiver) continue;
+    if (sender == receiver) {
+      ++inside[static_cast<std::size_t>(from)];
+      continue;
+    }
     ++out[static_cast<std::size_t>(sender)];
     ++in[static_cast<std::size_t>(receiver)];
   }
   const int busiest = std::max(*std::max_element(out.begin(), out.end()), *std::max_element(in.begin(), in.end()));
-  const auto hop = [&](double alpha, double rate) { return t.fixed(alpha, bytes / rate) + bytes / rate; };
-  const double near = inside ? hop(t.alpha_intra, t.rate_intra) : 0.0;
-  const double far = busiest > 0 ? hop(t.alpha_inter, rate_of_each(rates, busiest)) : 0.0;
+  const int at_rank = *std::max_element(inside.begin(), inside.end());
+  const auto hop = [&](double alpha, double message) { return t.fixed(alpha, message) + message; };
+  const double near = at_rank > 0 ? hop(t.alpha_intra, at_rank * (bytes + t.half_intra) / t.rate_intra) : 0.0;
+  const double far = busiest > 0 ? hop(t.alpha_inter, (bytes + t.half_inter) / rate_of_each(rates, busiest)) : 0.0;
   return std::max(near, far);
 }
 
-/// The exchanges one after another, there and back; those beyond a power of two fold in before and out after.
+/// Reduce-scatter in all blocks at a time, then their sums from each to the next larger one; and the same back. What
+/// comes from a smaller block early shares the receiver's link with the reduce-scatter there.
 double halving_doubling_time(const GroupShape& group, const Terms& t, const LinkRates& rates, double bytes) {
-  const int core = static_cast<int>(std::bit_floor(static_cast<unsigned>(t.ranks)));
-  double time = 0.0;
-  std::vector<std::pair<int, int>> pairs;
-  for (int r = core; r < t.ranks; ++r) pairs.emplace_back(r, r - core);
-  if (!pairs.empty()) time += exchange_time(group, t, rates, pairs, bytes);
-  double share = 0.5;
-  for (int distance = core / 2; distance > 0; distance /= 2, share /= 2.0) {
+  const std::vector<detail::BinaryBlock> blocks = detail::binary_blocks(t.ranks);
+  double ready = 0.0;
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    const detail::BinaryBlock& block = blocks[i];
+    double scattered = 0.0;
+    Pairs pairs;
+    for (int distance = 1; distance < block.size; distance *= 2) {
+      pairs.clear();
+      for (int r = 0; r < block.size; ++r) pairs.emplace_back(block.begin + r, block.begin + (r ^ distance));
+      scattered += exchange_time(group, t, rates, pairs, 0.5 * bytes / distance);
+    }
+    if (i + 1 == blocks.size()) {
+      ready = scattered;
+      continue;
+    }
+    const detail::BinaryBlock& smaller = blocks[i + 1];
     pairs.clear();
-    for (int r = 0; r < core; ++r) pairs.emplace_back(r, r ^ distance);
-    time += exchange_time(group, t, rates, pairs, share * bytes);
+    for (int r = 0; r < block.size; ++r) pairs.emplace_back(smaller.begin + r % smaller.size, block.begin + r);
+    const double share = bytes / block.size;
+    ready = std::max(scattered + share / (t.nodes > 1 ? rates.rate_rank.value() : t.rate_intra),
+                     ready + exchange_time(group, t, rates, pairs, share));
   }
-  return 2.0 * time;
+  return 2.0 * ready;
 }
 
 }  // namespace
@@ -146,13 +175,13 @@ int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, doub
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                         double bytes, const LinkRates& rates) {
   if (group.ranks() < 2) return Seconds{0.0};
-  SIMSYNC_ASSERT(algorithm != CollectiveAlgorithm::Auto);
+  SIMSYNC_ASSERT(!is_choice(algorithm));
   const Terms terms(group, rates);
   const int chunks = pipeline_chunks(algorithm, group, bytes);
   if (primitive != CollectivePrimitive::AllReduce) return Seconds{ring_time(primitive, terms, bytes)};
   switch (algorithm) {
     case CollectiveAlgorithm::DoubleBinaryTree:
-      return Seconds{tree_time(terms, bytes, chunks)};
+      return Seconds{tree_time(terms, bytes, chunks, rates)};
     case CollectiveAlgorithm::HalvingDoubling:
       return Seconds{halving_doubling_time(group, terms, rates, bytes)};
     case CollectiveAlgorithm::Hierarchical:
@@ -161,29 +190,10 @@ Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algor
       return Seconds{chain_time(group, terms, bytes, chunks)};
     case CollectiveAlgorithm::Ring:
     case CollectiveAlgorithm::Auto:
+    case CollectiveAlgorithm::Best:
       break;
   }
   return Seconds{ring_time(primitive, terms, bytes)};
-}
-
-CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupShape& group, double bytes,
-                        const std::vector<ProtocolRates>& protocols) {
-  if (asked == CollectiveAlgorithm::Hierarchical && !group.alike()) asked = CollectiveAlgorithm::Ring;
-  std::vector<CollectiveAlgorithm> algorithms{asked};
-  if (asked == CollectiveAlgorithm::Auto) {
-    algorithms = {CollectiveAlgorithm::Ring};
-    if (group.nodes() > 1 && primitive == CollectivePrimitive::AllReduce)
-      algorithms.push_back(CollectiveAlgorithm::DoubleBinaryTree);
-  }
-  std::optional<CollectiveChoice> best;
-  for (const auto algorithm : algorithms) {
-    for (const auto& [protocol, rates] : protocols) {
-      const Seconds time = collective_time(primitive, algorithm, group, bytes, rates);
-      if (!best || time < best->time) best = CollectiveChoice{algorithm, protocol, time};
-    }
-  }
-  SIMSYNC_ASSERT(best.has_value());
-  return *best;
 }
 
 }  // namespace simsync

@@ -195,6 +195,19 @@ int busiest_tree_node(const GroupShape& group) {
   return static_cast<int>(std::max_element(hops.begin(), hops.end()) - hops.begin());
 }
 
+double busiest_tree_share(int nodes) {
+  const Parents first = in_order_tree(nodes);
+  std::vector<double> bytes(static_cast<std::size_t>(nodes), 0.0);
+  for (const Parents& tree : {first, shifted(first)}) {
+    for (std::size_t v = 0; v < tree.size(); ++v) {
+      if (tree[v] < 0) continue;
+      bytes[v] += 0.5;
+      bytes[static_cast<std::size_t>(tree[v])] += 0.5;
+    }
+  }
+  return *std::max_element(bytes.begin(), bytes.end());
+}
+
 TreePath longest_path(int nodes) {
   const Parents parent = in_order_tree(nodes);
   return {depth_of(parent), FirstMessage(parent).up_and_down()};

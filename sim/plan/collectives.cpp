@@ -68,56 +68,6 @@ void make_ring(Maker& maker, CollectivePrimitive primitive, const GroupShape& gr
   maker.ring(order, bytes, rounds);
 }
 
-/// Recursive doubling over the largest power of two; the ranks beyond it fold in before and out after.
-void make_halving_doubling(Maker& maker, const GroupShape& group) {
-  const int n = group.ranks();
-  int core = 1;
-  int levels = 0;
-  for (; core * 2 <= n; core *= 2) ++levels;
-  std::vector<std::vector<int>> before(static_cast<std::size_t>(n));  // what each rank last sent or received
-  const auto exchange = [&](const std::vector<std::pair<int, int>>& pairs, double bytes) {
-    const int line = maker.pipeline(false);
-    std::vector<std::vector<int>> next = before;
-    for (const auto& [from, to] : pairs) {
-      next[static_cast<std::size_t>(from)].clear();
-      next[static_cast<std::size_t>(to)].clear();
-    }
-    for (const auto& [from, to] : pairs) {
-      // Both partners must have done with the round before: the receiver adds into what it received there.
-      std::vector<int> after = before[static_cast<std::size_t>(from)];
-      after.insert(after.end(), before[static_cast<std::size_t>(to)].begin(),
-                   before[static_cast<std::size_t>(to)].end());
-      std::sort(after.begin(), after.end());
-      after.erase(std::unique(after.begin(), after.end()), after.end());
-      const int id = maker.add({.from = from,
-                                .to = to,
-                                .bytes = bytes,
-                                .rounds = 1,
-                                .pipeline = line,
-                                .needs = {},
-                                .lag = 0,
-                                .after = std::move(after)});
-      next[static_cast<std::size_t>(from)].push_back(id);
-      next[static_cast<std::size_t>(to)].push_back(id);
-    }
-    before = std::move(next);
-  };
-  std::vector<std::pair<int, int>> fold;
-  for (int r = core; r < n; ++r) fold.emplace_back(r, r - core);
-  if (!fold.empty()) exchange(fold, 1.0);
-  const auto partners = [&](int distance) {
-    std::vector<std::pair<int, int>> pairs;
-    for (int r = 0; r < core; ++r) pairs.emplace_back(r, r ^ distance);
-    return pairs;
-  };
-  // Halving sends half of what is left to the farthest partner first; doubling retraces the way.
-  for (int level = 0; level < levels; ++level) exchange(partners(core >> (level + 1)), std::ldexp(1.0, -(level + 1)));
-  for (int level = levels - 1; level >= 0; --level)
-    exchange(partners(core >> (level + 1)), std::ldexp(1.0, -(level + 1)));
-  for (auto& [from, to] : fold) std::swap(from, to);
-  if (!fold.empty()) exchange(fold, 1.0);
-}
-
 /// Reduce-scatter in each node, a ring between nodes for each local rank, all-gather in each node.
 void make_hierarchical(Maker& maker, const GroupShape& group, int only_node) {
   const auto begin = [&](int node) { return group.node_begin[static_cast<std::size_t>(node)]; };
@@ -188,7 +138,8 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
   Maker maker(group, made_for);
   switch (algorithm) {
     case CollectiveAlgorithm::Auto:
-      SIMSYNC_ASSERT(algorithm != CollectiveAlgorithm::Auto);
+    case CollectiveAlgorithm::Best:
+      SIMSYNC_ASSERT(!is_choice(algorithm));
       break;
     case CollectiveAlgorithm::Ring:
       make_ring(maker, primitive, group, only_node);
@@ -197,7 +148,7 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
       detail::make_double_tree(maker, group, chunks);
       break;
     case CollectiveAlgorithm::HalvingDoubling:
-      make_halving_doubling(maker, group);
+      detail::make_halving_doubling(maker, group.ranks());
       break;
     case CollectiveAlgorithm::Hierarchical:
       make_hierarchical(maker, group, only_node);

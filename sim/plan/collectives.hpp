@@ -5,36 +5,28 @@
 //   algorithm             rounds of latency      bytes sent by the busiest rank      busiest NIC, each way
 //   ring                  2(P-1)                 2 S (P-1)/P                         2 S (P-1)/P
 //   double binary tree    2 depth + chunks - 1   up to 2 S                           up to 2 S
-//   halving-doubling      2 log2 P               2 S (P-1)/P                         2 g S (N-1)/N
+//   halving-doubling      2 log2 P               2 S (P-1)/P                         2 S (N-1)/N
 //   hierarchical          2(g-1) + 2(N-1)        2 S (g-1)/g + 2 S (N-1)/(N g)       2 S (N-1)/N
 //   broadcast + reduce    2 (P-1) + chunks - 1   2 S (the ends of the chain: S)      2 S
 //
-// Halving-doubling over P that is no power of two: the ranks beyond the largest one hand their S to a partner
-// before and get the result from it after, two more rounds of S each.
-// Ring reduce-scatter and all-gather are half a ring all-reduce. All-gather here means that every rank
-// contributes S bytes and receives the other P-1 contributions (sufficient factors).
+// Halving-doubling exchanges the largest share with the nearest rank. Over P that is no power of two it is run in
+// binary blocks, as Gloo's is: blocks of the powers of two that P is the sum of, the largest first. Each runs its
+// reduce-scatter; then sums go from the smallest block to the next larger one and so on, 1/b S to every rank of the
+// larger block of b; and back after the all-gather has begun. In all 2 S (P-1) bytes; the busiest rank sends 2 S if it
+// is in a block between two others, else 2 S - S/b in one of b ranks. Blocks work at the same time, so it takes 2 S at
+// the rate of a link when there are two blocks. Ring reduce-scatter and all-gather are half a ring all-reduce.
+// All-gather here means that every rank contributes S bytes and receives the other P-1 contributions (sufficient
+// factors).
 #pragma once
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/plan/group_shape.hpp"
+#include "sim/plan/nccl_tuner.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync {
-
-enum class CollectivePrimitive : std::uint8_t { AllReduce, ReduceScatter, AllGather };
-const char* name_of(CollectivePrimitive primitive);
-
-/// The group as a collective sees it: ranks node by node.
-struct GroupShape {
-  std::vector<int> node_begin;  ///< index of each node's first rank in the group, and one past the last
-
-  [[nodiscard]] int ranks() const { return node_begin.back(); }
-  [[nodiscard]] int nodes() const { return static_cast<int>(node_begin.size()) - 1; }
-  [[nodiscard]] int node_of(int rank) const;
-  [[nodiscard]] int size_of(int node) const;  ///< ranks on it
-  [[nodiscard]] bool alike() const;           ///< every node has as many ranks
-};
 
 /// One neighbor relation of an algorithm. Its bytes travel in `rounds` equal messages.
 struct Hop {
@@ -67,8 +59,8 @@ struct CollectiveSchedule {
 
 /// Hops of `primitive` by `algorithm` over the group. `chunks` is the number of messages that trees and chains cut
 /// the payload into. When `only_node` is not -1, only hops that leave that node are made, as many and as large as
-/// those of the busiest node: what a representative of alike nodes does. Auto is not allowed here, nor Hierarchical
-/// over nodes with unequal numbers of ranks.
+/// those of the busiest node: what a representative of alike nodes does. Auto and Best are not allowed here, nor
+/// Hierarchical over nodes with unequal numbers of ranks.
 CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                                int chunks, int only_node = -1);
 
@@ -80,22 +72,26 @@ int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, doub
 
 /// What a hop costs, the same for all hops of a kind. Rates are payload.
 struct LinkRates {
-  Seconds alpha_intra;              ///< one message inside a node
-  BytesPerSecond rate_intra{1e12};  ///< one hop inside a node
-  Seconds alpha_inter;              ///< one message between nodes
-  BytesPerSecond rate_inter{1e12};  ///< one hop that leaves a node alone and uses all its NICs: ring, trees, chain
-  BytesPerSecond rate_rank{1e12};   ///< one rank's own way to another node: halving-doubling, hierarchical
-  BytesPerSecond rate_node{1e12};   ///< all of these ways of one node together
-  bool overlap = false;             ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
+  Seconds alpha_intra;                   ///< one message inside a node
+  BytesPerSecond rate_intra{1e12};       ///< one hop inside a node
+  BytesPerSecond rate_intra_tree{1e12};  ///< the same of one of the two trees, which has half of a stream
+  Seconds alpha_inter;                   ///< one message between nodes
+  BytesPerSecond rate_inter{1e12};       ///< one hop that leaves a node alone and uses all its NICs: ring, trees, chain
+  BytesPerSecond rate_wire{1e12};        ///< the same if a stream had no limit of its own
+  BytesPerSecond rate_tree{1e12};  ///< one hop between nodes of one of the two trees, which has half of the streams
+  BytesPerSecond rate_rank{1e12};  ///< one rank's own way to another node: halving-doubling, hierarchical
+  BytesPerSecond rate_node{1e12};  ///< all of these ways of one node together
+  double half_intra = 0.0;         ///< payload by which a message is dearer (LinkClass::half_size)
+  double half_inter = 0.0;
+  bool overlap = false;  ///< the alpha of a message passes while its bytes travel (Protocol::overlap)
 };
 
-/// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node do
-/// not share links; ranks that send to other nodes at the same time share their node's NICs. Exact where schedule_of
-/// has one kind of hop per stage, else within the difference of its kinds. A tree counts 2 S on its busiest link, as
-/// NCCL's tuner does, also where two or three nodes share less. Trees and chains add the way of the first message, of
-/// which those behind it hide a part (PipelineFill has what remains). Hierarchical needs alike nodes. Used to
-/// choose between algorithms and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for trees and chains, else
-/// O(1). Auto is not allowed here.
+/// Closed form of the time when nothing else is under way, by rounds and bytes of the schedule. Hops inside a node are
+/// taken to share links as those of a ring do; ranks that send to other nodes at the same time share their node's NICs.
+/// Exact where schedule_of has one kind of hop per stage, else within the difference of its kinds. Trees and chains add
+/// the way of the first message, of which those behind it hide a part (PipelineFill has what remains). Hierarchical
+/// needs alike nodes. Used to choose between algorithms and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for
+/// trees and chains, else O(1). Auto and Best are not allowed here.
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                         double bytes, const LinkRates& rates);
 
@@ -105,6 +101,15 @@ struct ProtocolRates {
   LinkRates rates;
 };
 
+/// What collectives over one group are chosen by.
+struct GroupCosts {
+  GroupShape shape;
+  std::vector<ProtocolRates> protocols;  ///< one at least
+  NcclView nccl;                         ///< what NCCL's tuner would see of the group's hardware
+  /// What Auto means (CollectiveCosts::algorithm); Auto: the choice of NCCL's tuner.
+  CollectiveAlgorithm library = CollectiveAlgorithm::Auto;
+};
+
 /// How a collective of a certain size runs.
 struct CollectiveChoice {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
@@ -112,10 +117,11 @@ struct CollectiveChoice {
   Seconds time;  ///< by collective_time
 };
 
-/// The fastest protocol, and the algorithm that runs where `asked` is wished for. Auto as NCCL's tuner does: the faster
-/// of ring and double binary tree; ring inside one node and for whatever is no all-reduce. Hierarchical over nodes with
-/// unequal numbers of ranks: ring. The first of equals. `protocols` is not empty.
-CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupShape& group, double bytes,
-                        const std::vector<ProtocolRates>& protocols);
+/// The algorithm that runs where `asked` is wished for, and the protocol of the cluster that is fastest for it by
+/// collective_time. Auto: that of the cluster's library, or what NCCL's tuner would choose on that hardware
+/// (nccl_choice), whether or not it is the fastest. Best: the fastest algorithm by collective_time. Hierarchical over
+/// nodes with unequal numbers of ranks: ring. The first of equals.
+CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupCosts& costs,
+                        double bytes);
 
 }  // namespace simsync

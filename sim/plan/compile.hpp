@@ -17,14 +17,25 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
 /// of its protocols, or once without a name.
 std::vector<ProtocolRates> link_rates(const Cluster& cluster, const std::vector<Place>& ranks);
 
+/// What `auto` means with this cluster's library. @throws PlanError for a word that is no algorithm.
+CollectiveAlgorithm library_algorithm(const Cluster& cluster);
+
+/// What collectives over `ranks`, node by node, are chosen by. Cost: O(ranks).
+GroupCosts group_costs(const Cluster& cluster, const std::vector<Place>& ranks);
+
+/// Streams that one hop has: the channels of a collective between nodes, one inside a node. They are divided between
+/// the two trees of a double binary tree, as NCCL's channels are, which have the neighbors of one tree each besides
+/// those on the ring. One channel gives each tree half of its stream: both trees then share the one connection.
+double streams_of_hop(const CollectiveCosts& costs, CollectiveAlgorithm algorithm, bool between_nodes);
+
 /// `cluster.collective` as `protocol` has it; unchanged when the name is empty.
 CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol);
 
 /// What a collective takes before its rounds: its launch, and the pass over its payload.
 Seconds collective_setup(const CollectiveCosts& costs, double bytes);
 
-/// Whether the library of these costs runs the algorithm by itself, as it does what is asked for as Auto: only those were
-/// measured.
+/// Whether the library of these costs runs the algorithm by itself, as it does what is asked for as Auto: only those
+/// were measured.
 bool is_own(const CollectiveCosts& costs, CollectiveAlgorithm algorithm);
 /// Measured over modelled time of a collective over such a group, 1 where nothing near it was measured.
 double ratio_of(const CollectiveCosts& costs, CollectivePrimitive primitive, const GroupShape& group, double bytes);

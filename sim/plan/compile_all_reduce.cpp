@@ -20,17 +20,6 @@ struct Sent {
   double indices = 0.0;  ///< the part of these bytes that is indices
 };
 
-/// What `auto` means with this cluster's library. @throws PlanError for a word that is no algorithm.
-CollectiveAlgorithm algorithm_of_library(const Cluster& cluster) {
-  std::vector<std::string> known;
-  for (const auto& [word, algorithm] : collective_algorithm_words()) {
-    if (word == cluster.collective.algorithm) return algorithm;
-    known.push_back(word);
-  }
-  throw PlanError(fmt::format("collective.algorithm of cluster '{}' is '{}': expected one of {}", cluster.name,
-                              cluster.collective.algorithm, fmt::join(known, ", ")));
-}
-
 /// All-reduces are negotiated among all ranks: a gradient is there when the slowest device has it.
 double slowest_device(const PlanWriter& writer) {
   double slowest = 0.0;
@@ -40,7 +29,7 @@ double slowest_device(const PlanWriter& writer) {
 
 std::vector<Sent> collect(const PlanWriter& writer) {
   std::vector<Sent> out;
-  const CollectiveAlgorithm library = algorithm_of_library(writer.cluster);
+  const CollectiveAlgorithm library = library_algorithm(writer.cluster);
   std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
   const double slowdown = slowest_device(writer);
   Seconds elapsed;
@@ -106,10 +95,7 @@ void note_differences(PlanWriter& writer, const std::vector<Sent>& sent) {
 class Collectives {
 public:
   Collectives(PlanWriter& writer, const std::vector<Sent>& sent)
-      : w_(writer),
-        sent_(sent),
-        group_(group_shape(writer.plan)),
-        protocols_(link_rates(writer.cluster, writer.plan.ranks)) {}
+      : w_(writer), sent_(sent), costs_(group_costs(writer.cluster, writer.plan.ranks)) {}
 
   /// Dense gradients merged by the rule of the framework; every sparse one alone, and launched when a dense one in its
   /// place would be.
@@ -163,7 +149,7 @@ private:
 
   [[nodiscard]] CollectiveChoice choice(CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
                                         double bytes) const {
-    return choose(primitive, algorithm, group_, bytes, protocols_);
+    return choose(primitive, algorithm, costs_, bytes);
   }
   [[nodiscard]] Seconds setup_of(double bytes) const {
     return collective_setup(w_.cluster.collective, bytes) + w_.strategy.graph.per_operation_cost;
@@ -232,8 +218,7 @@ private:
 
   PlanWriter& w_;
   const std::vector<Sent>& sent_;
-  GroupShape group_;
-  std::vector<ProtocolRates> protocols_;
+  GroupCosts costs_;
   OpId previous_ = -1;
 };
 

@@ -1,6 +1,9 @@
 // How one collective runs on a cluster: its protocol, its algorithm, its setup.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/error.hpp"
@@ -18,7 +21,10 @@ struct HopRates {
   Path intra;
   Path inter;
   double rate_intra = 0.0;
+  double rate_intra_tree = 0.0;
   double rate_inter = 0.0;
+  double rate_wire = 0.0;
+  double rate_tree = 0.0;
   double rate_rank = 0.0;
   double rate_node = 0.0;
   bool has_intra = false;
@@ -29,6 +35,26 @@ double rate_along(const Topology& topology, const Path& path, double streams) {
   double rate = streams * path.stream_cap.value();
   for (const LinkId id : path.links)
     rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value());
+  return rate;
+}
+
+/// The least that a hop of a ring through a node's ranks reaches when all of them send: hops may share a link, such as
+/// host memory.
+double rate_in_ring(const Topology& topology, const std::vector<Place>& ranks, int node) {
+  std::vector<Path> hops;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Place next = ranks[(i + 1) % ranks.size()];
+    if (ranks[i].node == node && next.node == node) hops.push_back(topology.path(ranks[i], next));
+  }
+  std::map<LinkId, int> users;
+  for (const Path& hop : hops)
+    for (const LinkId id : hop.links) ++users[id];
+  double rate = std::numeric_limits<double>::infinity();
+  for (const Path& hop : hops) {
+    rate = std::min(rate, hop.stream_cap.value());
+    for (const LinkId id : hop.links)
+      rate = std::min(rate, topology.links()[static_cast<std::size_t>(id)].bandwidth.value() / users[id]);
+  }
   return rate;
 }
 
@@ -52,20 +78,29 @@ HopRates hop_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   if (out.has_intra) {
     out.intra = topology.path(*neighbors, *(neighbors + 1));
-    out.rate_intra = rate_along(topology, out.intra, kNoLimit);
+    out.rate_intra = rate_in_ring(topology, ranks, neighbors->node);
+    out.rate_intra_tree = std::min(out.rate_intra, 0.5 * out.intra.stream_cap.value());
   }
   if (!out.has_inter) return out;
-  const int channels = cluster.collective.channels;
+  const auto streams = [&](CollectiveAlgorithm algorithm) {
+    return streams_of_hop(cluster.collective, algorithm, true);
+  };
   out.inter = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
-  out.rate_inter = rate_along(topology, out.inter, channels);
+  out.rate_inter = rate_along(topology, out.inter, streams(CollectiveAlgorithm::Ring));
+  out.rate_wire = rate_along(topology, out.inter, kNoLimit);
+  out.rate_tree = rate_along(topology, out.inter, streams(CollectiveAlgorithm::DoubleBinaryTree));
   const Path own = hop_path(topology, CollectiveAlgorithm::Hierarchical, first, *other_node, false);
-  out.rate_rank = rate_along(topology, own, channels);
+  out.rate_rank = rate_along(topology, own, streams(CollectiveAlgorithm::Hierarchical));
   out.rate_node = rate_along(topology, topology.between_nodes(first.node, other_node->node), kNoLimit);
   // Two nodes send to each other at the same time.
   const bool alone = std::all_of(ranks.begin(), ranks.end(),
                                  [&](const Place& p) { return p.node == *nodes.begin() || p.node == *nodes.rbegin(); });
-  if (cluster.network.pair_bandwidth && alone)
-    out.rate_inter = std::min(out.rate_inter, 0.5 * cluster.network.pair_bandwidth->value());
+  if (cluster.network.pair_bandwidth && alone) {
+    const double half = 0.5 * cluster.network.pair_bandwidth->value();
+    out.rate_inter = std::min(out.rate_inter, half);
+    out.rate_wire = std::min(out.rate_wire, half);
+    out.rate_node = std::min(out.rate_node, half);
+  }
   return out;
 }
 
@@ -73,12 +108,17 @@ LinkRates with_costs(const HopRates& hops, const CollectiveCosts& costs, bool ov
   LinkRates out;
   out.overlap = overlap;
   if (hops.has_intra) {
+    out.half_intra = costs.efficiency * static_cast<double>(hops.intra.half_size.count);
     out.alpha_intra = hops.intra.latency + hops.intra.message_cost + costs.per_step_intra;
     out.rate_intra = BytesPerSecond{hops.rate_intra * costs.efficiency};
+    out.rate_intra_tree = BytesPerSecond{hops.rate_intra_tree * costs.efficiency};
   }
   if (hops.has_inter) {
+    out.half_inter = costs.efficiency * static_cast<double>(hops.inter.half_size.count);
     out.alpha_inter = hops.inter.latency + hops.inter.message_cost + costs.per_step_inter;
     out.rate_inter = BytesPerSecond{hops.rate_inter * costs.efficiency};
+    out.rate_wire = BytesPerSecond{hops.rate_wire * costs.efficiency};
+    out.rate_tree = BytesPerSecond{hops.rate_tree * costs.efficiency};
     out.rate_rank = BytesPerSecond{hops.rate_rank * costs.efficiency};
     out.rate_node = BytesPerSecond{hops.rate_node * costs.efficiency};
   }
@@ -86,6 +126,11 @@ LinkRates with_costs(const HopRates& hops, const CollectiveCosts& costs, bool ov
 }
 
 }  // namespace
+
+double streams_of_hop(const CollectiveCosts& costs, CollectiveAlgorithm algorithm, bool between_nodes) {
+  const int channels = between_nodes ? std::max(1, costs.channels) : 1;
+  return (algorithm == CollectiveAlgorithm::DoubleBinaryTree ? 0.5 : 1.0) * channels;
+}
 
 CollectiveCosts costs_of(const Cluster& cluster, const std::string& protocol) {
   CollectiveCosts costs = cluster.collective;
@@ -104,6 +149,22 @@ std::vector<ProtocolRates> link_rates(const Cluster& cluster, const std::vector<
     out.push_back({name, with_costs(hops, costs_of(cluster, name), protocol.overlap)});
   if (out.empty()) out.push_back({{}, with_costs(hops, cluster.collective, false)});
   return out;
+}
+
+CollectiveAlgorithm library_algorithm(const Cluster& cluster) {
+  std::vector<std::string> known;
+  for (const auto& [word, algorithm] : collective_algorithm_words()) {
+    if (word == cluster.collective.algorithm) return algorithm;
+    known.push_back(word);
+  }
+  throw PlanError(fmt::format("collective.algorithm of cluster '{}' is '{}': expected one of {}", cluster.name,
+                              cluster.collective.algorithm, fmt::join(known, ", ")));
+}
+
+GroupCosts group_costs(const Cluster& cluster, const std::vector<Place>& ranks) {
+  Plan plan;
+  plan.set_ranks(ranks);
+  return {group_shape(plan), link_rates(cluster, ranks), nccl_view(cluster, ranks), library_algorithm(cluster)};
 }
 
 Seconds collective_setup(const CollectiveCosts& costs, double bytes) {
@@ -132,8 +193,7 @@ Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, Collectiv
   plan.model = name_of(primitive);
   plan.strategy = name_of(primitive);
   plan.set_ranks(std::move(ranks));
-  const CollectiveChoice choice =
-      choose(primitive, algorithm, group_shape(plan), bytes, link_rates(cluster, plan.ranks));
+  const CollectiveChoice choice = choose(primitive, algorithm, group_costs(cluster, plan.ranks), bytes);
   Op op;
   op.kind = OpKind::Collective;
   op.scope = Scope::Job;
@@ -172,9 +232,8 @@ void apply_ratios(Plan& plan, const CollectiveCosts& costs) {
 void PlanWriter::choose_protocol(Op& op) const {
   if (cluster.collective.protocols.empty()) return;
   const auto [begin, end] = plan.cell_ranks(op.scope, 0);
-  const GroupShape group = group_of(plan, op);
   const std::vector<Place> ranks(plan.ranks.begin() + begin, plan.ranks.begin() + end);
-  op.protocol = choose(op.primitive, op.algorithm, group, op.bytes, link_rates(cluster, ranks)).protocol;
+  op.protocol = choose(op.primitive, op.algorithm, group_costs(cluster, ranks), op.bytes).protocol;
 }
 
 }  // namespace detail

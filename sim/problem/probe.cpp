@@ -277,17 +277,13 @@ Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes) {
 Seconds CollectiveEstimates::of(const Probe& probe) {
   SIMSYNC_ASSERT(probe.collective());
   const auto [known, fresh] = groups_.try_emplace({probe.ranks, probe.per_node});
-  Group& group = known->second;
-  if (fresh) {
-    Plan plan;
-    plan.set_ranks(places_of(probe, cluster_));
-    group = {group_shape(plan), link_rates(cluster_, plan.ranks)};
-  }
+  GroupCosts& group = known->second;
+  if (fresh) group = group_costs(cluster_, places_of(probe, cluster_));
   const CollectivePrimitive primitive = primitive_of(probe.kind);
   const bool own = is_own(cluster_.collective, probe.algorithm);
   return (own ? ratio_of(cluster_.collective, primitive, group.shape, probe.bytes) : 1.0) *
          (collective_setup(cluster_.collective, probe.bytes) +
-          choose(primitive, probe.algorithm, group.shape, probe.bytes, group.rates).time);
+          choose(primitive, probe.algorithm, group, probe.bytes).time);
 }
 
 Plan plan_of(const Probe& probe, const Cluster& cluster) {

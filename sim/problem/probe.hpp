@@ -68,12 +68,8 @@ public:
   [[nodiscard]] Seconds of(const Probe& probe);
 
 private:
-  struct Group {
-    GroupShape shape;
-    std::vector<ProtocolRates> rates;
-  };
   const Cluster& cluster_;
-  std::map<std::pair<int, int>, Group> groups_;  ///< by ranks, and ranks per node
+  std::map<std::pair<int, int>, GroupCosts> groups_;  ///< by ranks, and ranks per node
 };
 
 }  // namespace simsync

@@ -72,7 +72,7 @@ TEST_CASE("closed form of a ring: one kind of hop", "[plan][engine][collective]"
 }
 
 TEST_CASE("closed form of halving-doubling: exchanges inside and between nodes", "[plan][engine][collective]") {
-  for (const int n : {2, 3, 6, 8, 48}) same(kAlike, {n, 1}, Algorithm::HalvingDoubling);
+  for (const int n : {2, 3, 6, 7, 8, 12, 48}) same(kAlike, {n, 1}, Algorithm::HalvingDoubling);
   for (const int nodes : {1, 2, 4}) same(kFastInside, {nodes, 8}, Algorithm::HalvingDoubling);
   same(kFastInside, {4, 8}, Algorithm::HalvingDoubling, Fidelity::Steps);
 }
@@ -108,8 +108,9 @@ TEST_CASE("a node of one rank does not hide how fast the others are inside", "[p
 TEST_CASE("hierarchical over unequal nodes is a ring, by name", "[plan][collective]") {
   const GroupShape unequal{.node_begin = {0, 2, 5}};
   const GroupShape equal{.node_begin = {0, 2, 4}};
-  CHECK(choose(CollectivePrimitive::AllReduce, Algorithm::Hierarchical, unequal, 1e6, {{}}).algorithm ==
-        Algorithm::Ring);
-  CHECK(choose(CollectivePrimitive::AllReduce, Algorithm::Hierarchical, equal, 1e6, {{}}).algorithm ==
-        Algorithm::Hierarchical);
+  const auto chosen = [](const GroupShape& group) {
+    return choose(CollectivePrimitive::AllReduce, Algorithm::Hierarchical, {group, {{}}, {}}, 1e6).algorithm;
+  };
+  CHECK(chosen(unequal) == Algorithm::Ring);
+  CHECK(chosen(equal) == Algorithm::Hierarchical);
 }

@@ -1,0 +1,22 @@
+// What is collected, and among whom.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace simsync {
+
+enum class CollectivePrimitive : std::uint8_t { AllReduce, ReduceScatter, AllGather };
+const char* name_of(CollectivePrimitive primitive);
+
+/// The group as a collective sees it: ranks node by node.
+struct GroupShape {
+  std::vector<int> node_begin;  ///< index of each node's first rank in the group, and one past the last
+
+  [[nodiscard]] int ranks() const { return node_begin.back(); }
+  [[nodiscard]] int nodes() const { return static_cast<int>(node_begin.size()) - 1; }
+  [[nodiscard]] int node_of(int rank) const;
+  [[nodiscard]] int size_of(int node) const;  ///< ranks on it
+  [[nodiscard]] bool alike() const;           ///< every node has as many ranks
+};
+
+}  // namespace simsync

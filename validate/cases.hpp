@@ -6,6 +6,7 @@
 
 #include "sim/engine/predict.hpp"
 #include "validate/study.hpp"
+#include "validate/workload.hpp"
 
 namespace simsync {
 
@@ -29,8 +30,8 @@ struct Case {
   std::string entry;        ///< of a deviation, scored or not; empty: none is known
   double beyond_pct = 0.0;  ///< of a deviation
   std::string rank_group;
-  std::string workload;  ///< equal for cases that only the strategy or its options tell apart (workload.hpp)
-  std::string strategy;  ///< its name and options; equal in both: the same question
+  Workload workload;
+  std::string strategy;  ///< strategy_of: equal in both, the same question
 };
 
 /// Every row that the study selects, in the order of the table. Roles: a row that calibrates is Calibration even

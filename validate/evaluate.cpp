@@ -77,7 +77,6 @@ private:
   void note_doubts(const FitGroup& group, const FitResult& result);
   [[nodiscard]] double error_pct_of_a_row() const { return std::max(study_.measured.error_pct, kLeastErrorPct); }
   void predict_all();
-  void summarize();
   [[nodiscard]] bool scored_after(std::size_t row) const;
   void judge();
   void note(const std::string& what, std::size_t done, std::size_t total) const {
@@ -149,6 +148,11 @@ std::vector<const Case*> Evaluation::rows_of(const FitGroup& group, const std::s
 
 /// Once, or once for each value of the column whose rows are left out in turn.
 void Evaluation::fit(const FitGroup& group) {
+  if (!study_.uses(group)) {
+    result_.notes.push_back(
+        fmt::format("'{}' ({}) is set for no case, so it is not fitted", group.parameters.front().key, group.key_path));
+    return;
+  }
   std::vector<SetValue> found;
   if (group.leave_out.empty()) found = fitted_to(group, {});
   std::set<std::string> done;
@@ -252,33 +256,6 @@ void Evaluation::predict_all() {
   }
 }
 
-void Evaluation::summarize() {
-  std::vector<Sample> scored;
-  std::vector<Sample> by_workload;
-  std::vector<Sample> all;
-  Summary& s = result_.summary;
-  for (const auto& c : result_.cases) {
-    if (c.the_case.role == CaseRole::Calibration) ++s.calibration;
-    if (c.the_case.role == CaseRole::Deviation) ++s.deviations;
-    if (c.the_case.role == CaseRole::Calibration || !c.failure.empty()) continue;
-    all.push_back(c.sample());
-    if (c.the_case.role != CaseRole::Scored) continue;
-    scored.push_back(c.sample());
-    by_workload.push_back(c.within_workload());
-  }
-  const Ranking order = ranking(scored, study_.measured.error_pct);
-  s.cases = scored.size();
-  s.mape_pct = mean_absolute_error_pct(scored);
-  s.p90_error_pct = p90_error_pct(scored);
-  s.pairwise_accuracy = order.accuracy;
-  s.kendall_tau = order.kendall_tau;
-  s.pairs = order.pairs;
-  const Ranking strategies = ranking(by_workload, study_.measured.error_pct);
-  s.strategy_accuracy = strategies.accuracy;
-  s.strategy_pairs = strategies.pairs;
-  s.mape_all_pct = mean_absolute_error_pct(all);
-}
-
 /// Whether the compute of a case that counts follows from the whole step of this row.
 bool Evaluation::scored_after(std::size_t row) const {
   return std::any_of(cases_.begin(), cases_.end(),
@@ -302,18 +279,21 @@ void Evaluation::judge() {
   }
   if (s.cases == 0) findings.emplace_back("no case is left to be scored");
   if (s.mape_pct > study_.tolerance.mape_pct)
-    findings.push_back(fmt::format("mape_pct is {:.2f}, allowed are {:g}", s.mape_pct, study_.tolerance.mape_pct));
+    findings.push_back(fmt::format("mape_pct is {:.2f}, allowed are {:g}", *s.mape_pct, study_.tolerance.mape_pct));
   const auto least = study_.tolerance.pairwise_accuracy;
-  if (least && s.pairwise_accuracy < *least)
+  if (least && !s.ranking.accuracy)
     findings.push_back(
-        fmt::format("pairwise_accuracy is {:.4f}, expected is at least {:g}", s.pairwise_accuracy, *least));
+        fmt::format("pairwise_accuracy is expected to be at least {:g}, and no pair can be ranked", *least));
+  if (least && s.ranking.accuracy && *s.ranking.accuracy < *least)
+    findings.push_back(
+        fmt::format("pairwise_accuracy is {:.4f}, expected is at least {:g}", *s.ranking.accuracy, *least));
 }
 
 StudyResult Evaluation::run() {
   result_.study = study_.name;
   for (const auto& group : study_.fits) fit(group);
   predict_all();
-  summarize();
+  result_.summary = summarize(result_.cases, study_.measured.error_pct);
   judge();
   return std::move(result_);
 }

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "validate/cases.hpp"
-#include "validate/metrics.hpp"
 #include "validate/predictor.hpp"
+#include "validate/summary.hpp"
 
 namespace simsync {
 
@@ -18,32 +18,6 @@ struct FittedParameter {
   double rms_pct = 0.0;  ///< of the rows that it was fitted to, after the fit
   std::size_t rows = 0;
   bool at_bound = false;  ///< ends at the low or high that the study gives: the optimum may lie beyond
-};
-
-struct CaseResult {
-  Case the_case;
-  Seconds predicted;
-  std::string failure;  ///< why there is no prediction; empty when there is one
-  [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
-  /// Ranked only against other strategies for the same work.
-  [[nodiscard]] Sample within_workload() const {
-    return {the_case.workload, the_case.measured, predicted, the_case.strategy};
-  }
-};
-
-/// Over the scored cases.
-struct Summary {
-  std::size_t cases = 0;
-  double mape_pct = 0.0;
-  double p90_error_pct = 0.0;
-  double pairwise_accuracy = 1.0;
-  double kendall_tau = 1.0;
-  std::size_t pairs = 0;           ///< ranked for pairwise_accuracy
-  double strategy_accuracy = 1.0;  ///< the same over those pairs that only the strategy or its options tell apart
-  std::size_t strategy_pairs = 0;
-  std::size_t calibration = 0;  ///< cases whose measurement was used
-  std::size_t deviations = 0;   ///< cases left out because they are known to be wrong
-  double mape_all_pct = 0.0;    ///< scored and deviating cases together
 };
 
 struct StudyResult {

@@ -127,9 +127,13 @@ struct Study {
   Tolerance tolerance;
   std::vector<DeviationRule> deviations;
   std::vector<std::string> rank_within;  ///< columns; empty: pairs of equal model and batch
+  /// Filters that no row passes, with their places. A study may be used with a part of its table.
+  std::vector<std::string> notes;
 
   /// The cells of `id_columns`, joined by '-'.
   [[nodiscard]] std::string id_of(std::size_t row) const;
+  /// Whether any case is one that the group's parameters are set for; if not, there is nothing to fit them for.
+  [[nodiscard]] bool uses(const FitGroup& group) const;
 };
 
 /// Reads a study and its reference table. @throws InputError with every finding.

@@ -1,18 +1,25 @@
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <sstream>
 
+#include "base/file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/row_file.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "cli/validate_cases.hpp"
 #include "cli/worker_pool.hpp"
+#include "platforms/calibration.hpp"
 #include "validate/comparison.hpp"
 #include "validate/evaluate.hpp"
+#include "validate/fitted_calibration.hpp"
 #include "validate/predictor.hpp"
 
 namespace simsync {
@@ -22,9 +29,35 @@ struct ValidateOptions {
   std::vector<std::string> studies;
   std::string csv;
   std::string groups;
+  std::string calibration_out;
+  std::string date;
+  CaseFlags cases;
   bool brief = false;
   int jobs = 1;
 };
+
+std::string today() {
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+}
+
+/// `path` itself, or cal-2.yaml for the second of several cal.yaml.
+std::string numbered(const std::string& path, std::size_t number, std::size_t count) {
+  if (count == 1) return path;
+  const std::filesystem::path file(path);
+  return (file.parent_path() / fmt::format("{}-{}{}", file.stem().string(), number, file.extension().string()))
+      .string();
+}
+
+/// One file for each set of fitted numbers; says on standard error what each is for.
+void write_calibrations(const ValidateOptions& options, const Study& study, const StudyResult& result) {
+  const auto found = fitted_calibrations(study, result, options.date.empty() ? today() : options.date);
+  if (found.empty()) std::cerr << fmt::format("note: nothing is fitted in study '{}'\n", study.name);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::string path = numbered(options.calibration_out, i + 1, found.size());
+    write_file(path, to_yaml(found[i]));
+    std::cerr << fmt::format("{} is for\n  {}\n", path, fmt::join(found[i].valid_for, "\n  "));
+  }
+}
 
 /// What one process sends back of a study.
 struct Answer {
@@ -33,10 +66,11 @@ struct Answer {
 
 constexpr char kApart = '\x1e';  ///< between the parts: stands in no file
 
-std::string evaluated(const std::string& name) {
+std::string evaluated(const std::string& name, const ValidateOptions& options) {
   const Study study = find_study(name);
   EnginePredictor predictor;
   const StudyResult result = evaluate(study, predictor);
+  if (!options.calibration_out.empty()) write_calibrations(options, study, result);
   const std::vector<std::string> parts{result.passed() ? "passed" : "failed",
                                        summary_row(result),
                                        describe(result),
@@ -78,6 +112,22 @@ private:
   std::optional<RowFile> cases_, groups_, summary_;
 };
 
+void run_cases(const ValidateOptions& options, Outcome& outcome) {
+  const Study study = find_study(options.studies.front());
+  for (const auto& note : study.notes) std::cerr << note << '\n';
+  const StudyResult result = show_cases(study, options.cases, outcome);
+  if (!options.calibration_out.empty()) write_calibrations(options, study, result);
+}
+
+/// What of the flags does not fit together, before anything is read.
+void expect_consistent(const ValidateOptions& options) {
+  const bool one = options.studies.size() == 1;
+  if (!options.cases.cases.empty() && !one) throw CLI::ValidationError("--case", "needs one study");
+  if (!options.calibration_out.empty() && !one) throw CLI::ValidationError("--calibration-out", "needs one study");
+  if (!options.date.empty() && !is_date(options.date))
+    throw InputError("--date " + options.date + ": expected a date such as 2026-01-31");
+}
+
 /// Rows leave as soon as a study and all before it are done.
 void run_validate(const ValidateOptions& options, Outcome& outcome) {
   std::vector<std::string> studies = options.studies;
@@ -85,7 +135,7 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
   Reports reports(options);
   ProgressBar progress(studies.size());
   run_in_processes(
-      studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i]); },
+      studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i], options); },
       [&](std::size_t, const std::string& text) {
         const Answer answer = answer_of(text);
         if (answer.verdict != "passed") outcome.code = ExitCode::Finding;
@@ -108,11 +158,33 @@ void setup_validate(CLI::App& app, Outcome& outcome) {
                    "Write one row per group of strategies for the same work to this file: which is predicted best, "
                    "which is, and what the difference costs")
       ->check(file_name());
+  auto* cases = command
+                    ->add_option("--case", options->cases.cases,
+                                 "Only these cases of one study, by id or pattern ('*', '?'): rows on standard output")
+                    ->delimiter(',')
+                    ->allow_extra_args(false);
+  command
+      ->add_flag("--explain", options->cases.explain,
+                 "With --case: what predict --explain says of each, beside its measurement")
+      ->needs(cases);
+  auto* calibration_out = command
+                              ->add_option("--calibration-out", options->calibration_out,
+                                           "Write what one study fitted to this file, for --calibration of predict; "
+                                           "several sets of numbers to NAME-1.yaml, NAME-2.yaml and so on")
+                              ->check(file_name());
+  command
+      ->add_option("--date", options->date,
+                   "Date of the measurements in that file, such as 2026-01-31 (default: today)")
+      ->needs(calibration_out);
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
       ->check(whole_number(1, 256))
       ->capture_default_str();
   command->add_flag("--brief", options->brief, "Only the summary table");
-  command->callback([options, &outcome] { run_validate(*options, outcome); });
+  command->callback([options, &outcome] {
+    expect_consistent(*options);
+    options->cases.csv = options->csv;
+    options->cases.cases.empty() ? run_validate(*options, outcome) : run_cases(*options, outcome);
+  });
 }
 
 }  // namespace simsync

@@ -1,6 +1,7 @@
 #include "validate/cases.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -152,6 +153,15 @@ void add_settings(const Study& study, std::size_t row, std::vector<CaseSetting>&
   }
 }
 
+/// Its path starts at the folder of the study, also without a '/': there are no calibrations known by name.
+void add_calibration(const Study& study, std::size_t row, PredictRequest& request, std::vector<CaseSetting>& out) {
+  if (!study.calibration) return;
+  const MappedValue found = value_of(study, *study.calibration, row);
+  add(found.settings, is_for_strategy(study, *study.calibration), out);
+  if (found.name == "none") return;
+  request.calibration = (std::filesystem::path(study.file).parent_path() / found.name).lexically_normal().string();
+}
+
 bool calibrates(const Study& study, std::size_t row) {
   if (study.step_time && study.step_time->rows.takes(study.table, row)) return true;
   for (const auto& group : study.fits) {
@@ -185,12 +195,12 @@ Case case_of(const Study& study, std::size_t row) {
   c.request.model = resolved(study, model.name);
   c.request.cluster = resolved(study, cluster.name);
   c.request.strategy = resolved(study, strategy.name);
-  if (!study.calibration.empty()) c.request.calibration = resolved(study, study.calibration);
   c.request.workers = workers_of(study, row);
   c.request.batch = batch_of(study, row);
   std::vector<CaseSetting> settings;
   add_settings(study, row, settings);
   for (const auto* part : {&model, &cluster, &strategy}) add(part->settings, part == &strategy, settings);
+  add_calibration(study, row, c.request, settings);
   if (study.step_time && study.step_time->whole_step)
     c.whole_step_row = whole_step_row(study, row);
   else if (study.step_time)
@@ -245,6 +255,26 @@ std::vector<Case> cases_of(const Study& study) {
     if (study.rows.takes(study.table, row)) out.push_back(case_of(study, row));
   }
   if (out.empty()) throw InputError(fmt::format("{}: no row of {} is selected", study.file, study.table.file()));
+  return out;
+}
+
+std::set<std::size_t> rows_named(const Study& study, const std::vector<Case>& cases,
+                                 const std::vector<std::string>& names) {
+  std::set<std::size_t> out;
+  std::vector<std::string> known;
+  for (const auto& c : cases) known.push_back(c.id);
+  for (const auto& c : cases) {
+    if (names.empty()) out.insert(c.row);
+  }
+  for (const auto& name : names) {
+    bool any = false;
+    for (const auto& c : cases) {
+      if (c.id != name && ::fnmatch(name.c_str(), c.id.c_str(), 0) != 0) continue;
+      out.insert(c.row);
+      any = true;
+    }
+    if (!any) throw InputError(fmt::format("study '{}' has no case '{}'", study.name, name), did_you_mean(name, known));
+  }
   return out;
 }
 

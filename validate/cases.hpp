@@ -1,6 +1,7 @@
 // Rows of a study as questions to a predictor.
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,11 @@ struct Case {
 /// @throws InputError naming file, line and column of the cell that is at fault, or the case that no
 /// calibrating row fits.
 std::vector<Case> cases_of(const Study& study);
+
+/// Rows of the cases whose ids are among the names or match them as patterns (`*`, `?`); of all when there is no name.
+/// @throws InputError for a name that no case has, with the closest one.
+std::set<std::size_t> rows_named(const Study& study, const std::vector<Case>& cases,
+                                 const std::vector<std::string>& names);
 
 /// Seconds of one step of one row. `samples_per_s`: batch * workers / value; `samples_per_s_per_worker`:
 /// batch / value; `s` and `ms`: the value itself.

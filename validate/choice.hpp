@@ -14,7 +14,9 @@ namespace simsync {
 struct CaseResult {
   Case the_case;
   Seconds predicted;
-  std::string failure;  ///< why there is no prediction; empty when there is one
+  std::string failure;              ///< why there is no prediction; empty when there is one
+  PredictRequest asked;             ///< the question with everything that was fitted for it
+  std::vector<std::size_t> fitted;  ///< which of StudyResult::parameters are in `asked`
   [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/csv.hpp"
 #include "base/parse_units.hpp"
+#include "validate/command.hpp"
 
 namespace simsync {
 namespace {
@@ -26,7 +27,9 @@ std::vector<std::string> cells_of(const StudyResult& result, const CaseResult& c
           known ? format_number(error_pct(c.sample())) : "",
           std::to_string(c.the_case.request.batch.value_or(0)),
           name_of(c.the_case.role),
-          c.the_case.entry};
+          c.the_case.entry,
+          settings_text(c.asked.settings),
+          command_of(c.asked)};
 }
 
 std::vector<const CaseResult*> worst(const StudyResult& result) {
@@ -73,7 +76,7 @@ std::string choices_text(const Summary& s) {
 
 std::string comparison_header() {
   return "study,case,model,cluster,strategy,workers,measured_step_time_s,predicted_step_time_s,error_pct,"
-         "batch_per_worker,role,deviation";
+         "batch_per_worker,role,deviation,settings,command";
 }
 
 std::vector<std::string> comparison_rows(const StudyResult& result) {
@@ -88,7 +91,7 @@ std::string summary_header() {
       "calibration,deviations,mape_all_pct,passed,regret_groups,mean_regret_pct,max_regret_pct,pairs_within_error,"
       "unpaired_cases,strategy_pairs_within_error";
   for (const NoChoice reason : kNoChoices) out += fmt::format(",{}", column_of(reason));
-  return out;
+  return out + ",transferred_cases,transfer_mape_pct,in_sample_mape_pct";
 }
 
 std::string summary_row(const StudyResult& result) {
@@ -114,6 +117,8 @@ std::string summary_row(const StudyResult& result) {
                                  std::to_string(s.unpaired),
                                  std::to_string(strategies.within_error)};
   for (const std::size_t pairs : s.choices.left_out) cells.push_back(std::to_string(pairs));
+  cells.insert(cells.end(), {std::to_string(result.transfer.cases), number_or_empty(result.transfer.mape_pct),
+                             number_or_empty(result.transfer.in_sample_pct)});
   return csv_row(cells);
 }
 
@@ -141,6 +146,10 @@ std::string describe(const StudyResult& result) {
                      rounded(s.mape_pct, 2), rounded(s.p90_error_pct, 2), rounded(s.ranking.accuracy, 4),
                      s.ranking.pairs, rounded(s.ranking.kendall_tau, 4));
   out += choices_text(s);
+  if (result.transfer.cases > 0)
+    out += fmt::format("  transfer: mape_pct {} over {} cases that their parameters were not fitted to, {} in sample\n",
+                       rounded(result.transfer.mape_pct, 2), result.transfer.cases,
+                       rounded(result.transfer.in_sample_pct, 2));
   for (const auto& p : result.parameters)
     out += fmt::format("  fitted {} = {} ({}{} rows, rms {:.1f} %)\n", p.key, p.value,
                        p.left_out.empty() ? "" : "without " + p.left_out + ", ", p.rows, p.rms_pct);

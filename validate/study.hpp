@@ -119,7 +119,8 @@ struct Study {
   std::vector<std::string> id_columns{"id"};  ///< together they name a row
   RowFilter rows;
   Field model, cluster, strategy, workers, batch;
-  std::string calibration;  ///< of the cluster: path from the folder of the study; empty: none
+  /// Of the cluster: a path from the folder of the study, or `none`.
+  std::optional<Field> calibration;
   std::vector<SettingRule> settings;
   Measured measured;
   std::optional<StepTimeRule> step_time;

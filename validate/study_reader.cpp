@@ -195,7 +195,7 @@ void StudyReader::read_case(const yaml::Node& node) {
   study_.strategy = field(m.require("strategy"));
   study_.workers = field(m.require("workers"));
   study_.batch = field(m.require("batch"));
-  m.maybe("calibration", [&](const yaml::Node& n) { study_.calibration = n.text(); });
+  m.maybe("calibration", [&](const yaml::Node& n) { study_.calibration = field(n); });
 }
 
 void StudyReader::read_measured(const yaml::Node& node) {

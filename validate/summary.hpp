@@ -23,6 +23,13 @@ struct Summary {
   std::optional<double> mape_all_pct;  ///< scored and deviating cases together
 };
 
+/// How far parameters carry: cases whose parameters were fitted with their own value of `leave_out` left out.
+struct Transfer {
+  std::size_t cases = 0;  ///< scored
+  std::optional<double> mape_pct;
+  std::optional<double> in_sample_pct;  ///< of the same cases, with parameters fitted to all rows at once
+};
+
 /// `tie_pct`: the stated error of a measured value; closer pairs are not ranked.
 Summary summarize(const std::vector<CaseResult>& cases, double tie_pct);
 

@@ -60,11 +60,16 @@ bool is_for_strategy(const Study& study, const SettingRule& rule) {
   return !column.empty() && (rule.column == column || has_condition_on(rule.rows, column));
 }
 
+bool is_for_strategy(const Study& study, const Field& field) {
+  return !field.column.empty() && field.column == study.strategy.column;
+}
+
 Workload workload_of(const Study& study, std::size_t row, const PredictRequest& request,
                      const std::vector<CaseSetting>& settings) {
   Workload out;
   out.job = fmt::format("{}\n{}\n{}\n{}", request.model, request.cluster, request.batch.value_or(0), request.workers);
   out.settings = last_values(settings, false);
+  if (study.calibration && !is_for_strategy(study, *study.calibration)) out.settings += request.calibration + '\n';
   const std::string& column = study.strategy.column;
   const auto takes = [&](const RowFilter& rows) { return without(rows, column).takes(study.table, row) ? '1' : '0'; };
   for (const auto& rule : study.settings) {
@@ -87,6 +92,7 @@ Workload workload_of(const Study& study, std::size_t row, const PredictRequest& 
 std::string strategy_of(const Study& study, std::size_t row, const PredictRequest& request,
                         const std::vector<CaseSetting>& settings) {
   std::string out = fmt::format("{}\n{}", request.strategy, last_values(settings, true));
+  if (study.calibration && is_for_strategy(study, *study.calibration)) out += request.calibration + '\n';
   for (const auto& group : study.fits) {
     for (const auto& parameter : group.parameters) {
       if (!has_condition_on(parameter.rows, study.strategy.column)) continue;

@@ -25,11 +25,14 @@ struct CaseSetting {
 /// its value from there.
 bool is_for_strategy(const Study& study, const SettingRule& rule);
 
+/// Whether the field's value comes from the column that names the strategy.
+bool is_for_strategy(const Study& study, const Field& field);
+
 /// What two cases share when only the strategy and what belongs to it tell their questions apart. Four parts, so that
 /// it can be said which one differs.
 struct Workload {
   std::string job;       ///< model, cluster, batch and workers
-  std::string settings;  ///< of the work, but for step_time; of a key that is set twice the last
+  std::string settings;  ///< of the work, but for step_time; of a key that is set twice the last; and the calibration
   std::string compute;   ///< step_time, and the cells in the columns of `calibrate.step_time.key`
   std::string fits;      ///< which fitted parameters are set for it
   friend bool operator==(const Workload&, const Workload&) = default;
@@ -41,8 +44,8 @@ struct Workload {
 Workload workload_of(const Study& study, std::size_t row, const PredictRequest& request,
                      const std::vector<CaseSetting>& settings);
 
-/// Name of the strategy, the settings that are its own, and which of the parameters that are fitted for some strategies
-/// are set for it.
+/// Name of the strategy, the settings and the calibration that are its own, and which of the parameters that are fitted
+/// for some strategies are set for it.
 std::string strategy_of(const Study& study, std::size_t row, const PredictRequest& request,
                         const std::vector<CaseSetting>& settings);
 

@@ -212,7 +212,7 @@ void Evaluation::keep(const FitGroup& group, const Found& found, std::vector<det
   const auto rows = static_cast<double>(found.rows.size());
   const double spare = std::max(1.0, rows - static_cast<double>(count));
   const double row_error = std::max(error_pct_of_a_row() / 100.0, result.rms * std::sqrt(rows / spare));
-  const auto variance = [&](std::size_t p, std::size_t q) { return result.covariance[p][q]; };
+  const auto variance = [&](std::size_t p, std::size_t q) { return result.covariance[std::max(p, q)][std::min(p, q)]; };
   for (std::size_t p = 0; p < count; ++p) {
     const FitParameter& parameter = group.parameters[p];
     auto& line = kept.correlation.emplace_back(count, 1.0);

@@ -1,20 +1,29 @@
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <set>
+#include <sstream>
 
+#include "base/file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/row_file.hpp"
+#include "cli/settings.hpp"
 #include "cli/unknown.hpp"
+#include "cli/validate_cases.hpp"
 #include "cli/worker_pool.hpp"
+#include "platforms/calibration.hpp"
 #include "sim/problem/problem.hpp"
 #include "validate/cases.hpp"
 #include "validate/comparison.hpp"
 #include "validate/evaluate.hpp"
+#include "validate/fitted_calibration.hpp"
 #include "validate/predictor.hpp"
 
 namespace simsync {
@@ -23,19 +32,104 @@ namespace {
 struct ValidateOptions {
   std::vector<std::string> studies;
   std::string csv;
+  std::string groups;
+  std::string calibration_out;
+  std::string date;
+  CaseFlags cases;
   bool brief = false;
   int jobs = 1;
 };
 
-/// What one process sends back: a verdict, the summary row, the description and the rows, apart by a rare character.
-constexpr char kApart = '\x1e';
+std::string today() {
+  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+}
 
-std::string evaluated(const std::string& name) {
+/// `path` itself, or cal-2.yaml for the second of several cal.yaml.
+std::string numbered(const std::string& path, std::size_t number, std::size_t count) {
+  if (count == 1) return path;
+  const std::filesystem::path file(path);
+  return (file.parent_path() / fmt::format("{}-{}{}", file.stem().string(), number, file.extension().string()))
+      .string();
+}
+
+/// One file for each set of fitted numbers; says on standard error what each is for.
+void write_calibrations(const ValidateOptions& options, const Study& study, const StudyResult& result) {
+  const auto found = fitted_calibrations(study, result, options.date.empty() ? today() : options.date);
+  if (found.empty()) std::cerr << fmt::format("note: nothing is fitted in study '{}'\n", study.name);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::string path = numbered(options.calibration_out, i + 1, found.size());
+    write_file(path, to_yaml(found[i]));
+    std::cerr << fmt::format("{} is for\n  {}\n", path, fmt::join(found[i].valid_for, "\n  "));
+  }
+}
+
+/// What one process sends back of a study.
+struct Answer {
+  std::string verdict, summary, description, notes, rows, groups;
+};
+
+constexpr char kApart = '\x1e';  ///< between the parts: stands in no file
+
+std::string evaluated(const std::string& name, const ValidateOptions& options) {
   const Study study = find_study(name);
   EnginePredictor predictor;
   const StudyResult result = evaluate(study, predictor);
-  std::string out = (result.passed() ? "1" : "0") + summary_row(result) + kApart + describe(result) + kApart;
-  return out + fmt::format("{}", fmt::join(comparison_rows(result), "\n"));
+  if (!options.calibration_out.empty()) write_calibrations(options, study, result);
+  const std::vector<std::string> parts{result.passed() ? "passed" : "failed",
+                                       summary_row(result),
+                                       describe(result),
+                                       fmt::format("{}", fmt::join(study.notes, "\n")),
+                                       fmt::format("{}", fmt::join(comparison_rows(result), "\n")),
+                                       fmt::format("{}", fmt::join(groups_rows(result), "\n"))};
+  return fmt::format("{}", fmt::join(parts, std::string(1, kApart)));
+}
+
+Answer answer_of(const std::string& text) {
+  Answer out;
+  std::istringstream parts(text);
+  for (std::string* part : {&out.verdict, &out.summary, &out.description, &out.notes, &out.rows, &out.groups})
+    std::getline(parts, *part, kApart);
+  return out;
+}
+
+/// The files and streams that a study's answer goes to.
+class Reports {
+public:
+  /// A file that cannot be written is told before the first study runs; standard output stays empty until one is done.
+  explicit Reports(const ValidateOptions& options) : options_(options) {
+    if (!options.csv.empty() && options.csv != "-") cases_.emplace(options.csv, comparison_header(), false);
+    if (!options.groups.empty()) groups_.emplace(options.groups, groups_header(), false);
+  }
+  void add(const Answer& answer) {
+    const bool cases_out = options_.csv == "-";
+    if (cases_out && !cases_) cases_.emplace(options_.csv, comparison_header(), false);
+    if (!cases_out && !summary_) summary_.emplace("-", summary_header(), false);
+    if (cases_) cases_->append(answer.rows);
+    if (groups_ && !answer.groups.empty()) groups_->append(answer.groups);
+    if (summary_) summary_->append(answer.summary);
+    if (!answer.notes.empty()) std::cerr << answer.notes << '\n';
+    if (!options_.brief && !cases_out) std::cerr << answer.description << '\n';
+  }
+
+private:
+  const ValidateOptions& options_;
+  std::optional<RowFile> cases_, groups_, summary_;
+};
+
+void run_cases(const ValidateOptions& options, Outcome& outcome) {
+  const Study study = find_study(options.studies.front());
+  for (const auto& note : study.notes) std::cerr << note << '\n';
+  const StudyResult result = show_cases(study, options.cases, outcome);
+  if (!options.calibration_out.empty()) write_calibrations(options, study, result);
+}
+
+/// What of the flags does not fit together, before anything is read.
+void expect_consistent(const ValidateOptions& options) {
+  const bool one = options.studies.size() == 1;
+  if (!options.cases.cases.empty() && !one) throw CLI::ValidationError("--case", "needs one study");
+  if (!options.calibration_out.empty() && !one) throw CLI::ValidationError("--calibration-out", "needs one study");
+  if (!options.date.empty() && !is_date(options.date))
+    throw InputError("--date " + options.date + ": expected a date such as 2026-01-31");
 }
 
 /// Reads everything that the studies name, so that none of it is found to be the output when that has begun.
@@ -59,24 +153,17 @@ void read_inputs(const std::vector<std::string>& studies) {
 void run_validate(const ValidateOptions& options, Outcome& outcome) {
   std::vector<std::string> studies = options.studies;
   if (studies.empty()) studies = known_studies();
-  if (!options.csv.empty() && options.csv != "-") read_inputs(studies);
-  const bool cases_out = options.csv == "-";
-  std::optional<RowFile> cases, summary;
-  if (!options.csv.empty()) cases.emplace(options.csv, comparison_header(), false);
-  if (!cases_out) summary.emplace("-", summary_header(), false);
+  const bool writes = !options.groups.empty() || !options.calibration_out.empty();
+  if (writes || (!options.csv.empty() && options.csv != "-")) read_inputs(studies);
+  Reports reports(options);
   ProgressBar progress(studies.size());
   run_in_processes(
-      studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i]); },
+      studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i], options); },
       [&](std::size_t, const std::string& text) {
-        const std::size_t first = text.find(kApart);
-        const std::size_t second = text.find(kApart, first + 1);
-        if (text.front() == '0') outcome.code = ExitCode::Finding;
+        const Answer answer = answer_of(text);
+        if (answer.verdict != "passed") outcome.code = ExitCode::Finding;
         progress.advance();
-        progress.above([&] {
-          if (cases) cases->append(text.substr(second + 1));
-          if (summary) summary->append(text.substr(1, first - 1));
-          if (!options.brief && !cases_out) std::cerr << text.substr(first + 1, second - first - 1) << '\n';
-        });
+        progress.above([&] { reports.add(answer); });
       });
 }
 
@@ -91,11 +178,38 @@ void setup_validate(CLI::App& app, Outcome& outcome) {
       ->add_option("--csv", options->csv,
                    "Write one row per case to this file; '-' is standard output, instead of the summary")
       ->check(output_file("--csv"));
+  command
+      ->add_option("--groups", options->groups,
+                   "Write one row per group of strategies for the same work to this file: which is predicted best, "
+                   "which is, and what the difference costs")
+      ->check(output_file("--groups"));
+  auto* cases = command
+                    ->add_option("--case", options->cases.cases,
+                                 "Only these cases of one study, by id or pattern ('*', '?'): rows on standard output")
+                    ->delimiter(',')
+                    ->allow_extra_args(false);
+  command
+      ->add_flag("--explain", options->cases.explain,
+                 "With --case: what predict --explain says of each, beside its measurement")
+      ->needs(cases);
+  auto* calibration_out = command
+                              ->add_option("--calibration-out", options->calibration_out,
+                                           "Write what one study fitted to this file, for --calibration of predict; "
+                                           "several sets of numbers to NAME-1.yaml, NAME-2.yaml and so on")
+                              ->check(output_file("--calibration-out"));
+  command
+      ->add_option("--date", options->date,
+                   "Date of the measurements in that file, such as 2026-01-31 (default: today)")
+      ->needs(calibration_out);
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
       ->check(whole_number(1, 256))
       ->capture_default_str();
   command->add_flag("--brief", options->brief, "Only the summary table");
-  command->callback([options, &outcome] { run_validate(*options, outcome); });
+  command->callback([options, &outcome] {
+    expect_consistent(*options);
+    options->cases.csv = options->csv;
+    options->cases.cases.empty() ? run_validate(*options, outcome) : run_cases(*options, outcome);
+  });
 }
 
 }  // namespace simsync

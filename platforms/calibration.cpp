@@ -21,8 +21,8 @@ std::vector<std::pair<std::string, std::string>> Calibration::settings() const {
 }
 
 bool operator==(const Calibration& a, const Calibration& b) {
-  return a.cluster == b.cluster && a.date == b.date && a.sources == b.sources && a.rows == b.rows &&
-         a.residuals == b.residuals && a.repeat_pct == b.repeat_pct && a.assumed == b.assumed &&
+  return a.cluster == b.cluster && a.date == b.date && a.sources == b.sources && a.valid_for == b.valid_for &&
+         a.rows == b.rows && a.residuals == b.residuals && a.repeat_pct == b.repeat_pct && a.assumed == b.assumed &&
          a.parameters == b.parameters && a.correlation == b.correlation && a.measured == b.measured;
 }
 

@@ -38,7 +38,8 @@ struct Calibration {
   std::string cluster;  ///< name of the cluster that it was fitted for
   std::string date;     ///< YYYY-MM-DD
   std::vector<std::string> sources;
-  std::size_t rows = 0;  ///< measurements that it was fitted to
+  std::vector<std::string> valid_for;  ///< what its rows were of, for people; empty: whatever runs on the cluster
+  std::size_t rows = 0;                ///< measurements that it was fitted to
   Residuals residuals;
   double repeat_pct = 0.0;  ///< how far one run of the same is from another: one standard deviation; 0: not known
   std::vector<std::pair<std::string, std::string>> assumed;  ///< set_parameter's keys and values that were not fitted

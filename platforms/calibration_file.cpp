@@ -109,6 +109,9 @@ void read(const yaml::Node& root, Calibration& out) {
   top.maybe("sources", [&](const yaml::Node& node) {
     for (const auto& item : node.items()) out.sources.push_back(item.text());
   });
+  top.maybe("valid_for", [&](const yaml::Node& node) {
+    for (const auto& item : node.items()) out.valid_for.push_back(item.text());
+  });
   out.rows = static_cast<std::size_t>(top.require("rows").integer(0, 1'000'000'000));
   top.maybe("residuals", [&](const yaml::Node& node) {
     auto m = node.mapping();
@@ -161,6 +164,8 @@ std::string to_yaml(const Calibration& c) {
   out += fmt::format("cluster: {}\ndate: {}\n", yaml_name(c.cluster), c.date);
   if (!c.sources.empty()) out += "sources:\n";
   for (const auto& source : c.sources) out += fmt::format("  - {}\n", yaml_quoted(source));
+  if (!c.valid_for.empty()) out += "valid_for:\n";
+  for (const auto& what : c.valid_for) out += fmt::format("  - {}\n", yaml_quoted(what));
   out += fmt::format("rows: {}\n", c.rows);
   out += fmt::format("residuals: {{rms_pct: {}, median_pct: {}, worst_pct: {}", format_shortest(c.residuals.rms_pct),
                      format_shortest(c.residuals.median_pct), format_shortest(c.residuals.worst_pct));

@@ -1,13 +1,13 @@
 #include "validate/cases.hpp"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <limits>
 
 #include "base/parse_units.hpp"
-#include "validate/workload.hpp"
 
 namespace simsync {
 namespace {
@@ -129,29 +129,43 @@ std::size_t whole_step_row(const Study& study, std::size_t row) {
   return *found;
 }
 
-void add_settings(const Study& study, std::size_t row, Settings& out) {
+void add(const Settings& more, bool for_strategy, std::vector<CaseSetting>& out) {
+  for (const auto& [key, value] : more) out.push_back({key, value, for_strategy});
+}
+
+void add_settings(const Study& study, std::size_t row, std::vector<CaseSetting>& out) {
   for (const auto& rule : study.settings) {
     if (!rule.rows.takes(study.table, row)) continue;
-    out.insert(out.end(), rule.fixed.begin(), rule.fixed.end());
+    const bool for_strategy = is_for_strategy(study, rule);
+    add(rule.fixed, for_strategy, out);
     if (rule.column.empty()) continue;
     const std::string& value = study.table.cell(row, rule.column);
     if (rule.key.empty()) {
       const auto more = parse_settings_text(value);
       if (!more)
         fail(study, row, fmt::format("column '{}': expected key=value;key=value, got '{}'", rule.column, value));
-      out.insert(out.end(), more->begin(), more->end());
+      add(*more, for_strategy, out);
       continue;
     }
     if (value.empty())
       fail(study, row, fmt::format("column '{}' is empty, and '{}' is set from it", rule.column, rule.key));
-    out.emplace_back(rule.key, value);
+    out.push_back({rule.key, value, for_strategy});
   }
+}
+
+/// Its path starts at the folder of the study, also without a '/': there are no calibrations known by name.
+void add_calibration(const Study& study, std::size_t row, PredictRequest& request, std::vector<CaseSetting>& out) {
+  if (!study.calibration) return;
+  const MappedValue found = value_of(study, *study.calibration, row);
+  add(found.settings, is_for_strategy(study, *study.calibration), out);
+  if (found.name == "none") return;
+  request.calibration = (std::filesystem::path(study.file).parent_path() / found.name).lexically_normal().string();
 }
 
 bool calibrates(const Study& study, std::size_t row) {
   if (study.step_time && study.step_time->rows.takes(study.table, row)) return true;
   for (const auto& group : study.fits) {
-    if (!group.rows.takes(study.table, row)) continue;
+    if (!group.rows.takes(study.table, row) || !study.uses(group)) continue;
     if (group.leave_out.empty() || !group.is_set_for(study.table, row)) return true;
   }
   return false;
@@ -181,21 +195,22 @@ Case case_of(const Study& study, std::size_t row) {
   c.request.model = resolved(study, model.name);
   c.request.cluster = resolved(study, cluster.name);
   c.request.strategy = resolved(study, strategy.name);
-  if (!study.calibration.empty()) c.request.calibration = resolved(study, study.calibration);
   c.request.workers = workers_of(study, row);
   c.request.batch = batch_of(study, row);
-  add_settings(study, row, c.request.settings);
-  for (const auto* part : {&model, &cluster, &strategy})
-    c.request.settings.insert(c.request.settings.end(), part->settings.begin(), part->settings.end());
+  std::vector<CaseSetting> settings;
+  add_settings(study, row, settings);
+  for (const auto* part : {&model, &cluster, &strategy}) add(part->settings, part == &strategy, settings);
+  add_calibration(study, row, c.request, settings);
   if (study.step_time && study.step_time->whole_step)
     c.whole_step_row = whole_step_row(study, row);
   else if (study.step_time)
-    c.request.settings.emplace_back("step_time", step_time_for(study, row));
+    settings.push_back({"step_time", step_time_for(study, row)});
+  for (const auto& setting : settings) c.request.settings.emplace_back(setting.key, setting.value);
   c.measured = measured_step(study, row, c.request.workers, *c.request.batch);
   for (const auto& column : study.rank_within) c.rank_group += study.table.cell(row, column) + '\n';
   if (study.rank_within.empty()) c.rank_group = fmt::format("{}\n{}", c.request.model, *c.request.batch);
-  c.workload = workload_of(study, c);
-  c.strategy = strategy_of(c.request);
+  c.workload = workload_of(study, row, c.request, settings);
+  c.strategy = strategy_of(study, row, c.request, settings);
   set_role(study, c);
   return c;
 }
@@ -240,6 +255,26 @@ std::vector<Case> cases_of(const Study& study) {
     if (study.rows.takes(study.table, row)) out.push_back(case_of(study, row));
   }
   if (out.empty()) throw InputError(fmt::format("{}: no row of {} is selected", study.file, study.table.file()));
+  return out;
+}
+
+std::set<std::size_t> rows_named(const Study& study, const std::vector<Case>& cases,
+                                 const std::vector<std::string>& names) {
+  std::set<std::size_t> out;
+  std::vector<std::string> known;
+  for (const auto& c : cases) known.push_back(c.id);
+  for (const auto& c : cases) {
+    if (names.empty()) out.insert(c.row);
+  }
+  for (const auto& name : names) {
+    bool any = false;
+    for (const auto& c : cases) {
+      if (c.id != name && ::fnmatch(name.c_str(), c.id.c_str(), 0) != 0) continue;
+      out.insert(c.row);
+      any = true;
+    }
+    if (!any) throw InputError(fmt::format("study '{}' has no case '{}'", study.name, name), did_you_mean(name, known));
+  }
   return out;
 }
 

@@ -1,11 +1,13 @@
 // Rows of a study as questions to a predictor.
 #pragma once
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "sim/engine/predict.hpp"
 #include "validate/study.hpp"
+#include "validate/workload.hpp"
 
 namespace simsync {
 
@@ -29,8 +31,8 @@ struct Case {
   std::string entry;        ///< of a deviation, scored or not; empty: none is known
   double beyond_pct = 0.0;  ///< of a deviation
   std::string rank_group;
-  std::string workload;  ///< equal for cases that only the strategy or its options tell apart (workload.hpp)
-  std::string strategy;  ///< its name and options; equal in both: the same question
+  Workload workload;
+  std::string strategy;  ///< strategy_of: equal in both, the same question
 };
 
 /// Every row that the study selects, in the order of the table. Roles: a row that calibrates is Calibration even
@@ -38,6 +40,11 @@ struct Case {
 /// @throws InputError naming file, line and column of the cell that is at fault, or the case that no
 /// calibrating row fits.
 std::vector<Case> cases_of(const Study& study);
+
+/// Rows of the cases whose ids are among the names or match them as patterns (`*`, `?`); of all when there is no name.
+/// @throws InputError for a name that no case has, with the closest one.
+std::set<std::size_t> rows_named(const Study& study, const std::vector<Case>& cases,
+                                 const std::vector<std::string>& names);
 
 /// Seconds of one step of one row. `samples_per_s`: batch * workers / value; `samples_per_s_per_worker`:
 /// batch / value; `s` and `ms`: the value itself.

@@ -7,6 +7,7 @@
 
 #include "base/csv.hpp"
 #include "base/parse_units.hpp"
+#include "validate/command.hpp"
 
 namespace simsync {
 namespace {
@@ -26,7 +27,9 @@ std::vector<std::string> cells_of(const StudyResult& result, const CaseResult& c
           known ? format_number(error_pct(c.sample())) : "",
           std::to_string(c.the_case.request.batch.value_or(0)),
           name_of(c.the_case.role),
-          c.the_case.entry};
+          c.the_case.entry,
+          settings_text(c.asked.settings),
+          command_of(c.asked)};
 }
 
 std::vector<const CaseResult*> worst(const StudyResult& result) {
@@ -41,11 +44,39 @@ std::vector<const CaseResult*> worst(const StudyResult& result) {
   return out;
 }
 
+std::string number_or_empty(const std::optional<double>& figure) {
+  return figure ? format_number(*figure) : "";
+}
+
+std::string rounded(const std::optional<double>& figure, int digits) {
+  return figure ? fmt::format("{:.{}f}", *figure, digits) : "n/a";
+}
+
+/// What choosing a strategy by its prediction costs, and which pairs are not looked at, and why.
+std::string choices_text(const Summary& s) {
+  std::string out = fmt::format("  strategy_accuracy {} ({} pairs of strategies for the same work)\n",
+                                rounded(s.choices.ranking.accuracy, 4), s.choices.ranking.pairs);
+  out += fmt::format("  regret: mean {} %, max {} % ({} groups of strategies for the same work)\n",
+                     rounded(s.mean_regret_pct, 2), rounded(s.max_regret_pct, 2), s.choices.groups.size());
+  out += fmt::format("  pairs not ranked: {} measured within the stated error", s.ranking.within_error);
+  if (s.unpaired > 0) out += fmt::format("; cases without another to be ranked with: {}", s.unpaired);
+  out += "\n  pairs not of strategies for the same work:";
+  std::string reasons;
+  for (const NoChoice reason : kNoChoices) {
+    const std::size_t pairs = s.choices.left_out[static_cast<std::size_t>(reason)];
+    if (pairs > 0) reasons += fmt::format("{} {} {}", reasons.empty() ? "" : ",", pairs, text_of(reason));
+  }
+  const std::size_t within_error = s.choices.ranking.within_error;
+  if (within_error > 0)
+    reasons += fmt::format("{} {} measured within the stated error", reasons.empty() ? "" : ",", within_error);
+  return out + (reasons.empty() ? " none" : reasons) + "\n";
+}
+
 }  // namespace
 
 std::string comparison_header() {
   return "study,case,model,cluster,strategy,workers,measured_step_time_s,predicted_step_time_s,error_pct,"
-         "batch_per_worker,role,deviation";
+         "batch_per_worker,role,deviation,settings,command";
 }
 
 std::vector<std::string> comparison_rows(const StudyResult& result) {
@@ -55,30 +86,70 @@ std::vector<std::string> comparison_rows(const StudyResult& result) {
 }
 
 std::string summary_header() {
-  return "study,cases,mape_pct,p90_error_pct,pairwise_accuracy,kendall_tau,pairs,strategy_accuracy,strategy_pairs,"
-         "calibration,deviations,"
-         "mape_all_pct,passed";
+  std::string out =
+      "study,cases,mape_pct,p90_error_pct,pairwise_accuracy,kendall_tau,pairs,strategy_accuracy,strategy_pairs,"
+      "calibration,deviations,mape_all_pct,passed,regret_groups,mean_regret_pct,max_regret_pct,pairs_within_error,"
+      "unpaired_cases,strategy_pairs_within_error";
+  for (const NoChoice reason : kNoChoices) out += fmt::format(",{}", column_of(reason));
+  return out + ",transferred_cases,transfer_mape_pct,in_sample_mape_pct";
 }
 
 std::string summary_row(const StudyResult& result) {
   const Summary& s = result.summary;
-  return csv_row({result.study, std::to_string(s.cases), format_number(s.mape_pct), format_number(s.p90_error_pct),
-                  format_number(s.pairwise_accuracy), format_number(s.kendall_tau), std::to_string(s.pairs),
-                  s.strategy_pairs > 0 ? format_number(s.strategy_accuracy) : "", std::to_string(s.strategy_pairs),
-                  std::to_string(s.calibration), std::to_string(s.deviations), format_number(s.mape_all_pct),
-                  result.passed() ? "true" : "false"});
+  const Ranking& strategies = s.choices.ranking;
+  std::vector<std::string> cells{result.study,
+                                 std::to_string(s.cases),
+                                 number_or_empty(s.mape_pct),
+                                 number_or_empty(s.p90_error_pct),
+                                 number_or_empty(s.ranking.accuracy),
+                                 number_or_empty(s.ranking.kendall_tau),
+                                 std::to_string(s.ranking.pairs),
+                                 number_or_empty(strategies.accuracy),
+                                 std::to_string(strategies.pairs),
+                                 std::to_string(s.calibration),
+                                 std::to_string(s.deviations),
+                                 number_or_empty(s.mape_all_pct),
+                                 result.passed() ? "true" : "false",
+                                 std::to_string(s.choices.groups.size()),
+                                 number_or_empty(s.mean_regret_pct),
+                                 number_or_empty(s.max_regret_pct),
+                                 std::to_string(s.ranking.within_error),
+                                 std::to_string(s.unpaired),
+                                 std::to_string(strategies.within_error)};
+  for (const std::size_t pairs : s.choices.left_out) cells.push_back(std::to_string(pairs));
+  cells.insert(cells.end(), {std::to_string(result.transfer.cases), number_or_empty(result.transfer.mape_pct),
+                             number_or_empty(result.transfer.in_sample_pct)});
+  return csv_row(cells);
+}
+
+std::string groups_header() {
+  return "study,group,model,cluster,workers,batch_per_worker,strategies,named_best,measured_best,"
+         "named_step_time_s,best_step_time_s,regret_pct";
+}
+
+std::vector<std::string> groups_rows(const StudyResult& result) {
+  std::vector<std::string> out;
+  for (const auto& group : result.summary.choices.groups)
+    out.push_back(csv_row({result.study, group.id, group.model, group.cluster, std::to_string(group.workers),
+                           std::to_string(group.batch), std::to_string(group.strategies),
+                           fmt::format("{}", fmt::join(group.named, ";")),
+                           fmt::format("{}", fmt::join(group.best, ";")), format_number(group.named_measured.value()),
+                           format_number(group.best_measured.value()), format_number(group.regret_pct())}));
+  return out;
 }
 
 std::string describe(const StudyResult& result) {
   const Summary& s = result.summary;
-  std::string out = fmt::format(
-      "{}: {}\n  {} cases scored, {} calibrate, {} known deviations\n"
-      "  mape_pct {:.2f}  p90_error_pct {:.2f}  pairwise_accuracy {:.4f} ({} pairs)  kendall_tau {:.4f}\n",
-      result.study, result.passed() ? "passed" : "FAILED", s.cases, s.calibration, s.deviations, s.mape_pct,
-      s.p90_error_pct, s.pairwise_accuracy, s.pairs, s.kendall_tau);
-  if (s.strategy_pairs > 0)
-    out += fmt::format("  strategy_accuracy {:.4f} ({} pairs of strategies for the same work)\n", s.strategy_accuracy,
-                       s.strategy_pairs);
+  std::string out = fmt::format("{}: {}\n  {} cases scored, {} calibrate, {} known deviations\n", result.study,
+                                result.passed() ? "passed" : "FAILED", s.cases, s.calibration, s.deviations);
+  out += fmt::format("  mape_pct {}  p90_error_pct {}  pairwise_accuracy {} ({} pairs)  kendall_tau {}\n",
+                     rounded(s.mape_pct, 2), rounded(s.p90_error_pct, 2), rounded(s.ranking.accuracy, 4),
+                     s.ranking.pairs, rounded(s.ranking.kendall_tau, 4));
+  out += choices_text(s);
+  if (result.transfer.cases > 0)
+    out += fmt::format("  transfer: mape_pct {} over {} cases that their parameters were not fitted to, {} in sample\n",
+                       rounded(result.transfer.mape_pct, 2), result.transfer.cases,
+                       rounded(result.transfer.in_sample_pct, 2));
   for (const auto& p : result.parameters)
     out += fmt::format("  fitted {} = {} ({}{} rows, rms {:.1f} %)\n", p.key, p.value,
                        p.left_out.empty() ? "" : "without " + p.left_out + ", ", p.rows, p.rms_pct);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "validate/cases.hpp"
-#include "validate/metrics.hpp"
 #include "validate/predictor.hpp"
+#include "validate/summary.hpp"
 
 namespace simsync {
 
@@ -18,39 +18,26 @@ struct FittedParameter {
   double rms_pct = 0.0;  ///< of the rows that it was fitted to, after the fit
   std::size_t rows = 0;
   bool at_bound = false;  ///< ends at the low or high that the study gives: the optimum may lie beyond
+  Scale scale;
+  double deviation = 0.0;  ///< as CalibratedParameter::deviation; the error of a row is the stated one at least
+  std::size_t fit = 0;     ///< which of StudyResult::fits
 };
 
-struct CaseResult {
-  Case the_case;
-  Seconds predicted;
-  std::string failure;  ///< why there is no prediction; empty when there is one
-  [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
-  /// Ranked only against other strategies for the same work.
-  [[nodiscard]] Sample within_workload() const {
-    return {the_case.workload, the_case.measured, predicted, the_case.strategy};
-  }
-};
-
-/// Over the scored cases.
-struct Summary {
-  std::size_t cases = 0;
-  double mape_pct = 0.0;
-  double p90_error_pct = 0.0;
-  double pairwise_accuracy = 1.0;
-  double kendall_tau = 1.0;
-  std::size_t pairs = 0;           ///< ranked for pairwise_accuracy
-  double strategy_accuracy = 1.0;  ///< the same over those pairs that only the strategy or its options tell apart
-  std::size_t strategy_pairs = 0;
-  std::size_t calibration = 0;  ///< cases whose measurement was used
-  std::size_t deviations = 0;   ///< cases left out because they are known to be wrong
-  double mape_all_pct = 0.0;    ///< scored and deviating cases together
+/// Parameters that were found together, and from what.
+struct Fit {
+  std::size_t first = 0;                         ///< of StudyResult::parameters; one for each row of `correlation`
+  std::vector<std::vector<double>> correlation;  ///< on the parameters' scales
+  std::vector<std::string> cases;                ///< ids of the rows that it was fitted to
+  std::vector<double> errors_pct;                ///< of their predictions, after the fit
 };
 
 struct StudyResult {
   std::string study;
   std::vector<FittedParameter> parameters;
+  std::vector<Fit> fits;
   std::vector<CaseResult> cases;  ///< in the order of the table
   Summary summary;
+  Transfer transfer;
   std::vector<std::string>
       notes;  ///< fits to distrust: at a bound, or far from their own rows; they do not fail a study
   std::vector<std::string> findings;  ///< missed tolerances, closed deviations, failed predictions
@@ -61,9 +48,17 @@ struct StudyResult {
 /// because it is not known before.
 using Progress = std::function<void(const std::string& what, std::size_t done, std::size_t total)>;
 
-/// Deterministic for a deterministic predictor.
-/// @throws InputError when a row cannot be read, a fitted parameter is not identified by its rows (naming it), or
-/// the predictor rejects a name or setting; PlanError when a row that calibrates cannot be predicted.
-StudyResult evaluate(const Study& study, Predictor& predictor, const Progress& progress = {});
+struct EvaluateOptions {
+  Progress progress;
+  /// Ids of cases, or patterns of them (`*`, `?`). Empty: all cases, with their figures and the tolerance. Otherwise
+  /// these cases alone are predicted, after what they depend on was fitted, and there is no summary.
+  std::vector<std::string> cases;
+};
+
+/// Deterministic for a deterministic predictor; a case is predicted alike alone and among all.
+/// @throws InputError when a row cannot be read, a fitted parameter is not identified by its rows (naming it), the
+/// predictor rejects a name or setting, or no case has a name that is asked for; PlanError when a row that calibrates
+/// cannot be predicted.
+StudyResult evaluate(const Study& study, Predictor& predictor, const EvaluateOptions& options = {});
 
 }  // namespace simsync

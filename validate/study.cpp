@@ -25,6 +25,13 @@ std::string Study::id_of(std::size_t row) const {
   return id;
 }
 
+bool Study::uses(const FitGroup& group) const {
+  for (std::size_t row = 0; row < table.size(); ++row) {
+    if (rows.takes(table, row) && group.is_set_for(table, row)) return true;
+  }
+  return false;
+}
+
 Study load_study(const std::string& path) {
   return parse_study(read_file(path), path);
 }

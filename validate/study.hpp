@@ -119,7 +119,8 @@ struct Study {
   std::vector<std::string> id_columns{"id"};  ///< together they name a row
   RowFilter rows;
   Field model, cluster, strategy, workers, batch;
-  std::string calibration;  ///< of the cluster: path from the folder of the study; empty: none
+  /// Of the cluster: a path from the folder of the study, or `none`.
+  std::optional<Field> calibration;
   std::vector<SettingRule> settings;
   Measured measured;
   std::optional<StepTimeRule> step_time;
@@ -127,9 +128,13 @@ struct Study {
   Tolerance tolerance;
   std::vector<DeviationRule> deviations;
   std::vector<std::string> rank_within;  ///< columns; empty: pairs of equal model and batch
+  /// Filters that no row passes, with their places. A study may be used with a part of its table.
+  std::vector<std::string> notes;
 
   /// The cells of `id_columns`, joined by '-'.
   [[nodiscard]] std::string id_of(std::size_t row) const;
+  /// Whether any case is one that the group's parameters are set for; if not, there is nothing to fit them for.
+  [[nodiscard]] bool uses(const FitGroup& group) const;
 };
 
 /// Reads a study and its reference table. @throws InputError with every finding.

@@ -27,6 +27,9 @@ private:
   std::vector<RowFilter::Condition> conditions(const yaml::Node& node) const;
   RowFilter filter(const yaml::Node& node) const;
   void filter_keys(yaml::Mapping& m, RowFilter& rows) const;
+  /// Adds to the notes of the study, once for each filter.
+  void note_without_rows(const yaml::Node& node, const RowFilter& rows) const;
+  void read_rows(const yaml::Node& node);
   Settings settings(const yaml::Node& node) const;
   MappedValue mapped(const yaml::Node& node) const;
   Field field(const yaml::Node& node) const;
@@ -86,13 +89,18 @@ std::vector<RowFilter::Condition> StudyReader::conditions(const yaml::Node& node
   return out;
 }
 
-/// Notes a filter that no row passes: it is a typing error, never an intention.
-void expect_rows(const yaml::Node& node, const RowFilter& rows, const CsvTable& table) {
-  if (!node) return;
+bool has_rows(const RowFilter& rows, const CsvTable& table) {
   for (std::size_t row = 0; row < table.size(); ++row) {
-    if (rows.takes(table, row)) return;
+    if (rows.takes(table, row)) return true;
   }
-  node.fail(fmt::format("no row of {} passes this filter", table.file()));
+  return false;
+}
+
+void StudyReader::note_without_rows(const yaml::Node& node, const RowFilter& rows) const {
+  if (!node || has_rows(rows, study_.table)) return;
+  const Origin at = node.origin();
+  study_.notes.push_back(fmt::format("{}:{}:{}: note: no row of {} passes the filter of {}", at.file, at.line,
+                                     at.column, study_.table.file(), node.key_path()));
 }
 
 void StudyReader::filter_keys(yaml::Mapping& m, RowFilter& rows) const {
@@ -105,8 +113,15 @@ RowFilter StudyReader::filter(const yaml::Node& node) const {
   if (!node) return rows;
   auto m = node.mapping();
   filter_keys(m, rows);
-  expect_rows(node, rows, study_.table);
+  note_without_rows(node, rows);
   return rows;
+}
+
+void StudyReader::read_rows(const yaml::Node& node) {
+  auto m = node.mapping();
+  filter_keys(m, study_.rows);
+  if (!has_rows(study_.rows, study_.table))
+    node.fail(fmt::format("no row of {} passes this filter", study_.table.file()));
 }
 
 Settings StudyReader::settings(const yaml::Node& node) const {
@@ -180,7 +195,7 @@ void StudyReader::read_case(const yaml::Node& node) {
   study_.strategy = field(m.require("strategy"));
   study_.workers = field(m.require("workers"));
   study_.batch = field(m.require("batch"));
-  m.maybe("calibration", [&](const yaml::Node& n) { study_.calibration = n.text(); });
+  m.maybe("calibration", [&](const yaml::Node& n) { study_.calibration = field(n); });
 }
 
 void StudyReader::read_measured(const yaml::Node& node) {
@@ -200,7 +215,7 @@ SettingRule StudyReader::setting_rule(const yaml::Node& node) const {
   SettingRule rule;
   auto m = node.mapping();
   filter_keys(m, rule.rows);
-  expect_rows(node, rule.rows, study_.table);
+  note_without_rows(node, rule.rows);
   const yaml::Node set = m.optional("set");
   const yaml::Node key = m.optional("key");
   const yaml::Node from = m.optional("column");
@@ -216,7 +231,7 @@ StepTimeRule StudyReader::step_time(const yaml::Node& node) const {
   StepTimeRule rule;
   auto m = node.mapping();
   filter_keys(m, rule.rows);
-  expect_rows(node, rule.rows, study_.table);
+  note_without_rows(node, rule.rows);
   rule.key = columns(m.require("key"));
   m.maybe("of", [&](const yaml::Node& n) { rule.whole_step = n.one_of<bool>({{"compute", false}, {"step", true}}); });
   return rule;
@@ -228,7 +243,7 @@ FitParameter StudyReader::fit_parameter(const yaml::Node& node) const {
   auto m = node.mapping();
   p.key = m.require("key").text();
   filter_keys(m, p.rows);
-  expect_rows(node, p.rows, study_.table);
+  note_without_rows(node, p.rows);
   const yaml::Node low = m.require("low");
   const yaml::Node high = m.require("high");
   if (!low || !high) return p;
@@ -288,7 +303,7 @@ DeviationRule StudyReader::deviation(const yaml::Node& node) const {
   rule.entry = m.require("entry").text();
   filter_keys(m, rule.rows);
   if (rule.rows.where.empty()) node.fail("expected 'where': a deviation must name its rows");
-  expect_rows(node, rule.rows, study_.table);
+  note_without_rows(node, rule.rows);
   m.maybe("beyond_pct", [&](const yaml::Node& n) { rule.beyond_pct = n.number({0.0, 1000.0}); });
   m.maybe("scored", [&](const yaml::Node& n) { rule.scored = n.boolean(); });
   return rule;
@@ -322,7 +337,7 @@ void StudyReader::read(const yaml::Node& root) {
   }
   read_case(m.require("case"));
   read_measured(m.require("measured"));
-  m.maybe("rows", [&](const yaml::Node& n) { study_.rows = filter(n); });
+  m.maybe("rows", [&](const yaml::Node& n) { read_rows(n); });
   m.maybe("settings", [&](const yaml::Node& n) {
     for (const auto& item : n.items()) study_.settings.push_back(setting_rule(item));
   });

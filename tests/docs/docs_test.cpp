@@ -99,6 +99,7 @@ TEST_CASE("every column of the program is on the columns page, in its order", "[
 #endif
   CHECK(documented.at("calibrate") == calibration_header());
   CHECK(documented.at("validate, cases") == CsvTable::parse(comparison_header() + "\n", "cases").header());
+  CHECK(documented.at("validate, groups") == CsvTable::parse(groups_header() + "\n", "groups").header());
   CHECK(documented.at("validate, summary") == CsvTable::parse(summary_header() + "\n", "summary").header());
 }
 

@@ -280,6 +280,26 @@ TEST_CASE("errors of a row name the cell", "[validate]") {
   }
 }
 
+TEST_CASE("a filter that no row passes is noted", "[validate]") {
+  const StudyFolder folder(kTable);
+  CHECK(folder.parse(kGood).notes.empty());
+  const Study study = folder.parse(kGood +
+                                   "settings: [{set: {iterations: 9}, where: {model: vgg61}}]\n"  // 13
+                                   "deviations: [{where: {id: [one]}, except: {gpus: 1}, entry: D1}]\n"
+                                   "calibrate:\n"
+                                   "  fit:\n"  // 16
+                                   "    - parameters: [{key: collective.launch, low: 0s, high: 1s, where: {id: a}}]\n"
+                                   "      rows: {where: {id: b}}\n");
+  CHECK(study.notes == std::vector<std::string>{
+                           "study.yaml:13:12: note: no row of table.csv passes the filter of settings[0]",
+                           "study.yaml:17:20: note: no row of table.csv passes the filter of "
+                           "calibrate.fit[0].parameters[0]",
+                           "study.yaml:18:13: note: no row of table.csv passes the filter of calibrate.fit[0].rows",
+                           "study.yaml:14:14: note: no row of table.csv passes the filter of deviations[0]"});
+  // Nothing is fitted for no case, and no case depends on it.
+  CHECK(cases_of(study).size() == 2);
+}
+
 TEST_CASE("mistakes in what a fit leaves out", "[validate]") {
   const StudyFolder folder(kTable);
   const std::string fit =

@@ -73,6 +73,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name, manifest.device,
                                   manifest.precision, manifest.batch, manifest.source);
   target.source = scaled ? ProfileSource::MeasuredScaled : ProfileSource::Measured;
+  target.basis = scaled ? TimeBasis::OtherBatch : TimeBasis::LayerTimes;
   if (target.steps.size() > 1)
     target.provenance += fmt::format(", {} of {} steps", request.mean ? "means" : "medians", target.steps.size());
   if (scaled) target.provenance += fmt::format(", scaled to batch {} by the estimates of each layer", target.batch);
@@ -81,6 +82,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   const Seconds measured = target.forward() + target.backward();
   if (measured.value() <= 0.0) throw InputError(fmt::format("profile '{}' has no time in it", manifest.name));
   multiply(target, estimated / measured);
+  target.basis = TimeBasis::Estimate;
   target.source = ProfileSource::MeasuredScaled;
   target.provenance += ", used as relative times that add up to the estimate for this device";
   return target;
@@ -154,6 +156,7 @@ Profile Profile::scaled_to(Seconds measured) const {
   out.update *= factor;
   const bool estimated = source == ProfileSource::Roofline || source == ProfileSource::RooflineScaled;
   out.source = estimated ? ProfileSource::RooflineScaled : ProfileSource::MeasuredScaled;
+  out.basis = TimeBasis::StepTime;
   out.provenance += ", scaled to a measured step time";
   return out;
 }

@@ -39,6 +39,15 @@ enum class ProfileSource {
 };
 const char* name_of(ProfileSource source);
 
+/// What the sum of a profile's times rests on, whatever its shares come from; time_error.hpp says how far it may be
+/// off.
+enum class TimeBasis {
+  Estimate,    ///< FLOPs, bytes and the data sheet
+  OtherBatch,  ///< measured on this device and precision with another batch
+  LayerTimes,  ///< measured on this device, precision and batch, layer by layer
+  StepTime,    ///< the measured step that the user gave
+};
+
 /// Layer times of one model. Immutable once made.
 struct Profile {
   std::string model;
@@ -46,6 +55,7 @@ struct Profile {
   std::string precision;   ///< fp32, tf32, amp, fp16 or bf16
   std::int64_t batch = 1;  ///< samples per device and step
   ProfileSource source = ProfileSource::Roofline;
+  TimeBasis basis = TimeBasis::Estimate;
   std::string provenance;         ///< one line: which file, paper or formula
   std::vector<LayerTime> layers;  ///< seconds by LayerId: the median of `steps`, or their mean, where they are kept
   /// Several measured steps kept apart, so that variance survives; empty when only a mean is known.

@@ -26,7 +26,9 @@ std::vector<std::string> cells_of(const StudyResult& result, const CaseResult& c
           known ? format_number(error_pct(c.sample())) : "",
           std::to_string(c.the_case.request.batch.value_or(0)),
           name_of(c.the_case.role),
-          c.the_case.entry};
+          c.the_case.entry,
+          c.interval ? format_number(c.interval->low.value()) : "",
+          c.interval ? format_number(c.interval->high.value()) : ""};
 }
 
 std::vector<const CaseResult*> worst(const StudyResult& result) {
@@ -45,7 +47,7 @@ std::vector<const CaseResult*> worst(const StudyResult& result) {
 
 std::string comparison_header() {
   return "study,case,model,cluster,strategy,workers,measured_step_time_s,predicted_step_time_s,error_pct,"
-         "batch_per_worker,role,deviation";
+         "batch_per_worker,role,deviation,step_time_low_s,step_time_high_s";
 }
 
 std::vector<std::string> comparison_rows(const StudyResult& result) {
@@ -57,7 +59,7 @@ std::vector<std::string> comparison_rows(const StudyResult& result) {
 std::string summary_header() {
   return "study,cases,mape_pct,p90_error_pct,pairwise_accuracy,kendall_tau,pairs,strategy_accuracy,strategy_pairs,"
          "calibration,deviations,"
-         "mape_all_pct,passed";
+         "mape_all_pct,passed,coverage_pct";
 }
 
 std::string summary_row(const StudyResult& result) {
@@ -66,7 +68,7 @@ std::string summary_row(const StudyResult& result) {
                   format_number(s.pairwise_accuracy), format_number(s.kendall_tau), std::to_string(s.pairs),
                   s.strategy_pairs > 0 ? format_number(s.strategy_accuracy) : "", std::to_string(s.strategy_pairs),
                   std::to_string(s.calibration), std::to_string(s.deviations), format_number(s.mape_all_pct),
-                  result.passed() ? "true" : "false"});
+                  result.passed() ? "true" : "false", s.coverage_pct ? format_number(*s.coverage_pct) : ""});
 }
 
 std::string describe(const StudyResult& result) {
@@ -79,6 +81,7 @@ std::string describe(const StudyResult& result) {
   if (s.strategy_pairs > 0)
     out += fmt::format("  strategy_accuracy {:.4f} ({} pairs of strategies for the same work)\n", s.strategy_accuracy,
                        s.strategy_pairs);
+  if (s.coverage_pct) out += fmt::format("  coverage_pct {:.1f} (of the 90 % intervals)\n", *s.coverage_pct);
   for (const auto& p : result.parameters)
     out += fmt::format("  fitted {} = {} ({}{} rows, rms {:.1f} %)\n", p.key, p.value,
                        p.left_out.empty() ? "" : "without " + p.left_out + ", ", p.rows, p.rms_pct);

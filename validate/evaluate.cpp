@@ -55,6 +55,25 @@ auto about(const Study& study, const Case& c, const Question& question) {
   }
 }
 
+/// Of the scored cases that have an interval, those that lie in it.
+std::optional<double> coverage_pct(const std::vector<CaseResult>& cases) {
+  std::size_t known = 0;
+  std::size_t covered = 0;
+  for (const auto& c : cases) {
+    if (c.the_case.role != CaseRole::Scored || !c.failure.empty() || !c.interval) continue;
+    ++known;
+    if (c.covered()) ++covered;
+  }
+  if (known == 0) return std::nullopt;
+  return 100.0 * static_cast<double>(covered) / static_cast<double>(known);
+}
+
+Seconds checked(Seconds time) {
+  if (!(time.value() > 0.0) || !std::isfinite(time.value()))
+    throw PlanError(fmt::format("the predicted step time is {} s", time.value()));
+  return time;
+}
+
 bool at_bound(double share) {
   return std::min(share, 1.0 - share) <= kBoundShare;
 }
@@ -68,6 +87,7 @@ public:
 private:
   [[nodiscard]] PredictRequest request(const Case& c, const std::vector<SetValue>& values) const;
   [[nodiscard]] const Case& case_of_row(std::size_t row) const;
+  [[nodiscard]] PredictRequest question(const Case& c, const std::vector<SetValue>& values);
   [[nodiscard]] Seconds predicted(const Case& c, const std::vector<SetValue>& values);
   [[nodiscard]] Seconds saturated(const Case& c, const std::vector<SetValue>& values);
   void fit(const FitGroup& group);
@@ -105,7 +125,8 @@ const Case& Evaluation::case_of_row(std::size_t row) const {
   return *std::find_if(cases_.begin(), cases_.end(), [&](const Case& c) { return c.row == row; });
 }
 
-Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values) {
+/// With the compute that follows from another row's whole step, where the study says so.
+PredictRequest Evaluation::question(const Case& c, const std::vector<SetValue>& values) {
   PredictRequest question = request(c, values);
   if (c.whole_step_row) {
     const Case& whole = case_of_row(*c.whole_step_row);
@@ -113,12 +134,12 @@ Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values
         about(study_, whole, [&] { return whole_steps_.compute(request(whole, values), whole.measured); });
     question.settings.emplace_back("step_time", format_number(compute.value()) + "s");
   }
-  return about(study_, c, [&] {
-    const Seconds time = predictor_.step_time(question);
-    if (!(time.value() > 0.0) || !std::isfinite(time.value()))
-      throw PlanError(fmt::format("the predicted step time is {} s", time.value()));
-    return time;
-  });
+  return question;
+}
+
+Seconds Evaluation::predicted(const Case& c, const std::vector<SetValue>& values) {
+  const PredictRequest asked = question(c, values);
+  return about(study_, c, [&] { return checked(predictor_.step_time(asked)); });
 }
 
 Seconds Evaluation::saturated(const Case& c, const std::vector<SetValue>& values) {
@@ -241,9 +262,12 @@ void Evaluation::note_doubts(const FitGroup& group, const FitResult& result) {
 
 void Evaluation::predict_all() {
   for (const auto& c : cases_) {
-    CaseResult result{.the_case = c, .predicted = {}, .failure = {}};
+    CaseResult result{.the_case = c, .predicted = {}, .interval = {}, .failure = {}};
     try {
-      result.predicted = predicted(c, fitted_);
+      const PredictRequest asked = question(c, fitted_);
+      const Answer answer = about(study_, c, [&] { return predictor_.answer(asked); });
+      result.predicted = about(study_, c, [&] { return checked(answer.step); });
+      result.interval = answer.interval;
     } catch (const PlanError& e) {
       result.failure = e.what();
     }
@@ -277,6 +301,7 @@ void Evaluation::summarize() {
   s.strategy_accuracy = strategies.accuracy;
   s.strategy_pairs = strategies.pairs;
   s.mape_all_pct = mean_absolute_error_pct(all);
+  s.coverage_pct = coverage_pct(result_.cases);
 }
 
 /// Whether the compute of a case that counts follows from the whole step of this row.

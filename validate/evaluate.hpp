@@ -1,6 +1,7 @@
 // Runs a study: calibrates on some rows, predicts the others, compares.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,12 @@ struct FittedParameter {
 struct CaseResult {
   Case the_case;
   Seconds predicted;
-  std::string failure;  ///< why there is no prediction; empty when there is one
+  std::optional<StepInterval> interval;  ///< where the predictor tells one
+  std::string failure;                   ///< why there is no prediction; empty when there is one
+  /// Whether the measured step lies in the interval.
+  [[nodiscard]] bool covered() const {
+    return interval && interval->low <= the_case.measured && the_case.measured <= interval->high;
+  }
   [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
   /// Ranked only against other strategies for the same work.
   [[nodiscard]] Sample within_workload() const {
@@ -44,6 +50,8 @@ struct Summary {
   std::size_t calibration = 0;  ///< cases whose measurement was used
   std::size_t deviations = 0;   ///< cases left out because they are known to be wrong
   double mape_all_pct = 0.0;    ///< scored and deviating cases together
+  /// Share of the scored cases that lie in their 90 % interval; absent where none is known.
+  std::optional<double> coverage_pct;
 };
 
 struct StudyResult {

@@ -1,16 +1,19 @@
 #include "sim/engine/interval.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
+#include "base/deviation.hpp"
 #include "base/error.hpp"
+#include "models/time_error.hpp"
 #include "platforms/calibration.hpp"
+#include "platforms/network_error.hpp"
 #include "platforms/reader.hpp"
 
 namespace simsync {
 namespace {
-
-constexpr double kNormal90 = 1.6449;  // standard deviations on each side that hold 90 % of a normal distribution
 
 /// Replays of one request with numbers of its calibration moved.
 class MovedReplays {
@@ -92,19 +95,81 @@ double variance_of_profile(const Profile& profile) {
   return sum / static_cast<double>(totals.size() - 1);
 }
 
+/// Standard deviation of the logarithm of a step's compute.
+double compute_deviation(const Problem& problem) {
+  const double whole = problem.errors.compute.value_or(time_error(problem.profile).value);
+  return std::sqrt(whole * whole + variance_of_profile(problem.profile));
+}
+
+/// Whether a setting replaces a number of the network or of its hosts.
+bool is_of_network(const std::pair<std::string, std::string>& setting) {
+  constexpr std::array<std::string_view, 4> kRooms{"link.", "network.", "collective.", "group."};
+  return std::any_of(kRooms.begin(), kRooms.end(), [&](auto room) { return setting.first.starts_with(room); });
+}
+
+/// Standard deviation of the logarithm of all times but compute.
+double network_deviation(const PredictRequest& request, const Problem& problem, const Calibration* calibration) {
+  if (problem.errors.network) return *problem.errors.network;
+  if (calibration != nullptr) return calibration->residuals.rms_pct / 100.0;
+  const auto& given = request.settings;
+  const bool set = std::any_of(given.begin(), given.end(), is_of_network);
+  return set ? network_errors().set.value : network_errors().nominal.value;
+}
+
+Plan with_scaled_compute(Plan plan, double factor) {
+  for (Op& op : plan.ops) {
+    if (op.kind != OpKind::Compute) continue;
+    op.duration *= factor;
+    for (ComputePart& part : op.parts) part.duration *= factor;
+    for (Seconds& sample : op.samples) sample *= factor;
+  }
+  return plan;
+}
+
+/// How log(step) changes when the compute of all ranks takes e^x of its time and all else takes as long as before: two
+/// replays, at both ends of the range that is asked for, and straight lines between.
+class ComputeScaling {
+public:
+  ComputeScaling(const Problem& problem, const Prediction& prediction, double range) : range_(range) {
+    const bool alone = prediction.flows == 0 && prediction.step - prediction.compute <= 1e-9 * prediction.step;
+    for (const double end : {-range, range})
+      (end < 0.0 ? below_ : above_) = alone || range == 0.0 ? end : replayed(problem, prediction, end);
+  }
+  double operator()(double x) const { return range_ > 0.0 ? std::abs(x) / range_ * (x < 0.0 ? below_ : above_) : 0.0; }
+
+private:
+  static double replayed(const Problem& problem, const Prediction& prediction, double x) {
+    ReplayOptions options = problem.options;
+    options.record = false;
+    options.progress = {};
+    options.steps_per_worker = prediction.steps_per_worker;
+    const Plan plan = with_scaled_compute(problem.plan, std::exp(x));
+    return std::log(replay(plan, problem.cluster, options).step / prediction.step);
+  }
+  double range_;
+  double below_ = 0.0;
+  double above_ = 0.0;
+};
+
 }  // namespace
 
 StepInterval step_interval(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {
-  if (request.calibration.empty()) return {prediction.step, prediction.step};
-  const Calibration calibration = load_calibration(request.calibration);
-  const double compute = std::min(1.0, prediction.compute / prediction.step);
-  const double model_form = (1.0 - compute) * calibration.residuals.rms_pct / 100.0;
-  const double repeat = calibration.repeat_pct / 100.0;
-  const double variance = variance_of_parameters(request, calibration, prediction) + model_form * model_form +
-                          compute * compute * variance_of_profile(problem.profile) + repeat * repeat +
-                          prediction.step_error * prediction.step_error;
-  const double reach = std::exp(kNormal90 * std::sqrt(variance));
-  return {prediction.step / reach, reach * prediction.step};
+  double rest = prediction.step_error * prediction.step_error;
+  std::optional<Calibration> calibration;
+  if (!request.calibration.empty()) {
+    calibration = load_calibration(request.calibration);
+    const double repeat = calibration->repeat_pct / 100.0;
+    rest += variance_of_parameters(request, *calibration, prediction) + repeat * repeat;
+  }
+  const double compute = kNormal90 * compute_deviation(problem);
+  const double network = kNormal90 * network_deviation(request, problem, calibration ? &*calibration : nullptr);
+  const ComputeScaling log_step(problem, prediction, std::max(compute, network));
+  const auto reach = [&](double sign) {
+    const double by_compute = log_step(sign * compute);
+    const double by_network = sign * network + log_step(-sign * network);
+    return std::sqrt(by_compute * by_compute + by_network * by_network + kNormal90 * kNormal90 * rest);
+  };
+  return {std::exp(-reach(-1.0)) * prediction.step, std::exp(reach(1.0)) * prediction.step};
 }
 
 }  // namespace simsync

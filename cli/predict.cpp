@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iostream>
 #include <memory>
 
@@ -32,10 +31,9 @@ struct PredictOptions {
 };
 
 /// `90 % within -37 to +58 % (from 129 measured steps)`.
-std::string reach_text(const Deviation& error) {
-  const double reach = std::exp(kNormal90 * error.value);
+std::string reach_text(const Spread& error) {
   const std::string from = error.rows > 0 ? fmt::format(" (from {} measured steps)", error.rows) : "";
-  return fmt::format("90 % within {:+.0f} to {:+.0f} %{}", 100.0 * (1.0 / reach - 1.0), 100.0 * (reach - 1.0), from);
+  return fmt::format("90 % within {:+.0f} to {:+.0f} %{}", 100.0 * (error.low - 1.0), 100.0 * (error.high - 1.0), from);
 }
 
 void print_summary(const PredictedRow& row, const Prediction& prediction) {

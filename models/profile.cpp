@@ -170,6 +170,7 @@ Profile make_profile(const Model& model, const ProfileRequest& request) {
   ProfileRequest wanted = request;
   const bool half = request.precision == "fp16" || request.precision == "bf16" || request.precision == "amp";
   wanted.roofline.element_bytes = half ? 2.0 : 4.0;
+  wanted.roofline.winograd = request.precision == "fp32";
   Profile estimate = estimate_profile(model, wanted.roofline, request.batch);
   Profile profile = choose(model, wanted, std::move(estimate));
   profile.device = request.device;

@@ -22,6 +22,7 @@ struct Roofline {
   double memory_efficiency = 0.75;  ///< share of memory bandwidth reached by a large copy
   Flops half_efficiency{0.5e9};     ///< work at which half of compute_efficiency is reached
   double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16
+  bool winograd = false;            ///< make_profile sets it for fp32: see kWinograd in roofline.cpp
   friend auto operator<=>(const Roofline&, const Roofline&) = default;
 };
 

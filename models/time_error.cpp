@@ -11,11 +11,11 @@ TimeErrors read(const yaml::Document& document) {
   {
     auto top = document.root().mapping();
     (void)top.require("schema").choice({"simsync/time-errors/v1"});
-    out.estimate_fp32 = read_deviation(top.require("estimate_fp32"));
-    out.estimate_matrix = read_deviation(top.require("estimate_matrix"));
-    out.other_batch = read_deviation(top.require("other_batch"));
-    out.layer_times = read_deviation(top.require("layer_times"));
-    out.step_time = read_deviation(top.require("step_time"));
+    out.estimate_fp32 = read_spread(top.require("estimate_fp32"));
+    out.estimate_matrix = read_spread(top.require("estimate_matrix"));
+    out.other_batch = read_spread(top.require("other_batch"));
+    out.layer_times = read_spread(top.require("layer_times"));
+    out.step_time = read_spread(top.require("step_time"));
   }
   document.finish();
   return out;
@@ -32,7 +32,7 @@ const TimeErrors& time_errors() {
   return kErrors;
 }
 
-const Deviation& time_error(const Profile& profile) {
+const Spread& time_error(const Profile& profile) {
   const TimeErrors& errors = time_errors();
   switch (profile.basis) {
     case TimeBasis::Estimate:
@@ -40,7 +40,7 @@ const Deviation& time_error(const Profile& profile) {
     case TimeBasis::OtherBatch:
       return errors.other_batch;
     case TimeBasis::LayerTimes:
-      return errors.layer_times;
+      return profile.steps.size() > 1 ? errors.step_time : errors.layer_times;
     case TimeBasis::StepTime:
       return errors.step_time;
   }

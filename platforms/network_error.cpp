@@ -10,8 +10,9 @@ NetworkErrors read(const yaml::Document& document) {
   {
     auto top = document.root().mapping();
     (void)top.require("schema").choice({"simsync/network-errors/v1"});
-    out.nominal = read_deviation(top.require("nominal"));
-    out.set = read_deviation(top.require("set"));
+    out.nominal = read_spread(top.require("nominal"));
+    out.set = read_spread(top.require("set"));
+    out.interference = read_spread(top.require("interference"));
   }
   document.finish();
   return out;

@@ -10,14 +10,17 @@ struct StepInterval {
   Seconds high;
 };
 
-/// Two errors are of whole parts of the step: that of its compute (time_error, or the setting `compute_error`; with it
-/// the spread of the profile's measured steps), and that of all other times together (network_error, or the setting
-/// `network_error`; with a calibration the root mean square of its residuals). What hides behind the other counts less,
-/// and a bound that moves makes both ends differ, so the step is replayed with compute at both ends of the larger
-/// error. That tells both: all times k times as long make a step of k times the length, so the network's error e^x
-/// moves log(step) by x and what compute e^-x does.
+/// Three errors are of whole parts of the step, each the middle 90 % of measured over predicted:
+///   - of its compute: time_error, or the setting `compute_error`; with it the spread of the profile's measured steps;
+///   - of all other times together: network_errors, or the setting `network_error`; with a calibration the root mean
+///     square of its residuals;
+///   - of the compute of several workers against one alone (NetworkErrors::interference), unless
+///     `collective.interference` is set or calibrated, or `network_error` is given.
+/// What hides behind the other counts less, so the step is replayed with less compute, by the compute's error and by the
+/// network's. That tells both: all times k times as long make a step of k times the length, so a network that takes e^x
+/// of its time moves log(step) by x and what compute e^-x does. Each end of each error counts for its own side.
 ///
-/// To the squares of these are added, on the logarithmic axis,
+/// To the squares of these, on the logarithmic axis, are added those at 90 % of
 ///   - g^T C g, C the calibration's covariance and g the change of log(step) by each parameter, from replays with that
 ///     parameter one standard deviation down and up (only up or down where the other is out of range); a parameter that
 ///     a setting of the request gives counts as known;

@@ -30,7 +30,7 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.profile = name_of(problem.profile.source);
   row.provenance = problem.profile.provenance;
   row.time_error = time_error(problem.profile);
-  if (problem.errors.compute) row.time_error = {.value = *problem.errors.compute, .rows = 0, .source = {}};
+  if (problem.errors.compute) row.time_error = spread_of(*problem.errors.compute);
   row.settings = settings_text(request.settings);
   row.dropped_pct = 100.0 * prediction.dropped;
   row.notes = problem.notes;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/deviation.hpp"
+#include "base/spread.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/problem/problem.hpp"
 
@@ -30,7 +30,7 @@ struct PredictedRow {
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
   std::string profile;                 ///< name_of(ProfileSource)
   std::string provenance;              ///< where the profile's numbers come from
-  Deviation time_error;                ///< of the compute of a step; not a column
+  Spread time_error;                ///< of the compute of a step; not a column
   std::string settings;                ///< settings_text() of the request
   double dropped_pct = 0.0;            ///< of the gradients, because they came too late
   std::vector<std::string> notes;      ///< Problem::notes; not a column

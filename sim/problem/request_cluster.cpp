@@ -138,7 +138,12 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
 void relate_devices(Cluster& cluster, const std::string& first, const Model& model, const std::string& precision,
                     std::int64_t batch) {
   const auto estimate = [&](const std::string& device) {
-    return estimate_profile(model, roofline_of(cluster.devices.at(device), precision), batch).step();
+    return make_profile(model, {.device = device,
+                                .precision = precision,
+                                .batch = batch,
+                                .roofline = roofline_of(cluster.devices.at(device), precision),
+                                .profile = "roofline"})
+        .step();
   };
   for (NodeGroup& group : cluster.groups)
     if (group.gpus > 0 && group.device != first) group.compute_slowdown *= estimate(group.device) / estimate(first);

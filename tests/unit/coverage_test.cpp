@@ -94,7 +94,7 @@ TEST_CASE("coverage counts scored cases inside their interval", "[validate][inte
   public:
     Answer answer(const PredictRequest& request) override {
       const Seconds step = step_time(request);
-      return {step, StepInterval{0.9 * step, 1.1 * step}};
+      return {step, StepInterval{0.9 * step, 1.12 * step}};
     }
   };
   const StudyFolder folder(kTable);
@@ -108,7 +108,7 @@ TEST_CASE("coverage counts scored cases inside their interval", "[validate][inte
   WithInterval with;
   const StudyResult result = evaluate(parse_study(text, "study.yaml"), with);
   // Scored: three big ones, exact; three small ones with 1 GB/s and no launch cost: 0.2 for 0.25, 0.25 for 0.275 and
-  // 0.275 for 0.2875 s, of which the first is not within 10 %.
+  // 0.275 for 0.2875 s, of which the first is more than 12 % off.
   REQUIRE(result.summary.coverage_pct);
   CHECK_THAT(*result.summary.coverage_pct, WithinRel(100.0 * 5.0 / 6.0, 1e-9));
   CHECK_THAT(summary_row(result), ContainsSubstring(",true,83.3333333"));

@@ -49,7 +49,7 @@ TEST_CASE("windows of 3 x 3 and stride 1 take half the work in fp32", "[models][
   const auto forward = [](const std::string& window, const std::string& precision) {
     const Model model = parse_model(
         "schema: simsync/model/v1\nname: c\nbatch: 1\nsample: image\ninput: [64, 16, 16]\nlayers:\n"
-        "  - {conv: c, out: 64, " +
+        "  - {conv: c, out: 64, bias: false, " +
             window + "}\n",
         "c.yaml");
     ProfileRequest request = on("any", precision, 1);

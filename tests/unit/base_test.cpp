@@ -98,9 +98,9 @@ TEST_CASE("a shorter length is cut as the whole", "[base]") {
 }
 
 TEST_CASE("a standard deviation reaches as far on both sides of the prediction", "[base]") {
-  // 90 % of a normal distribution lie within 1.6449 standard deviations: e^(1.6449 x 0.1) = 1.1788.
+  // 90 % of a normal distribution lie within 1.6449 standard deviations: e^(1.6449 x 0.1) = 1.178792.
   const Spread spread = spread_of(0.1);
-  CHECK_THAT(spread.high, WithinRel(1.17881, 1e-5));
+  CHECK_THAT(spread.high, WithinRel(1.178792, 1e-6));
   CHECK_THAT(spread.low * spread.high, WithinRel(1.0, 1e-12));
 }
 

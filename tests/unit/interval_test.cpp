@@ -24,7 +24,7 @@ const PredictRequest kSerial{.model = "vgg16", .cluster = "two-nodes", .strategy
 }  // namespace
 
 TEST_CASE("a device alone is as far off as its layer times", "[engine][interval]") {
-  const PredictRequest alone{.model = "resnet50", .cluster = "two-nodes", .strategy = "bsp", .workers = 1};
+  const PredictRequest alone{.model = "resnet50", .cluster = "two-nodes", .strategy = "wfbp", .workers = 1};
   const PredictedRow row = predict(alone);
   CHECK_THAT(row.step_low / row.step_time, WithinRel(time_errors().estimate_fp32.low, 1e-6));
   CHECK_THAT(row.step_high / row.step_time, WithinRel(time_errors().estimate_fp32.high, 1e-6));

@@ -222,7 +222,7 @@ TEST_CASE("findings: missed tolerance, closed deviation, failed prediction", "[v
     const StudyResult r = evaluate(folder.parse(text), predictor);
     REQUIRE(r.findings.size() == 1);
     CHECK(r.findings[0] == "case 'b2': no such wire");
-    CHECK(comparison_rows(r)[1] == "fake,b2,big,two-nodes,impossible,2,1.7,,,8,scored,");
+    CHECK(comparison_rows(r)[1] == "fake,b2,big,two-nodes,impossible,2,1.7,,,8,scored,,,");
   }
 }
 

@@ -24,14 +24,15 @@ const PredictRequest kSerial{.model = "vgg16", .cluster = "two-nodes", .strategy
 }  // namespace
 
 TEST_CASE("a device alone is as far off as its layer times", "[engine][interval]") {
+  // Alone but for the launch of a collective of one, 8 us of 0.5 s.
   const PredictRequest alone{.model = "resnet50", .cluster = "two-nodes", .strategy = "wfbp", .workers = 1};
   const PredictedRow row = predict(alone);
-  CHECK_THAT(row.step_low / row.step_time, WithinRel(time_errors().estimate_fp32.low, 1e-6));
-  CHECK_THAT(row.step_high / row.step_time, WithinRel(time_errors().estimate_fp32.high, 1e-6));
+  CHECK_THAT(row.step_low / row.step_time, WithinRel(time_errors().estimate_fp32.low, 1e-4));
+  CHECK_THAT(row.step_high / row.step_time, WithinRel(time_errors().estimate_fp32.high, 1e-4));
   const PredictedRow measured = with(alone, {{"step_time", "200ms"}});
-  CHECK_THAT(measured.step_high / measured.step_time, WithinRel(time_errors().step_time.high, 1e-6));
+  CHECK_THAT(measured.step_high / measured.step_time, WithinRel(time_errors().step_time.high, 1e-4));
   const PredictedRow said = with(alone, {{"compute_error", "0.1"}});
-  CHECK_THAT(said.step_high / said.step_time, WithinRel(std::exp(0.1 * kNormal90), 1e-6));
+  CHECK_THAT(said.step_high / said.step_time, WithinRel(std::exp(0.1 * kNormal90), 1e-4));
 }
 
 TEST_CASE("what the user is sure of has no interval", "[engine][interval]") {

@@ -31,6 +31,12 @@ struct PredictOptions {
   bool explain = false;
 };
 
+/// `90 % within -37 to +58 % (from 129 measured steps)`.
+std::string reach_text(const Spread& error) {
+  const std::string from = error.rows > 0 ? fmt::format(" (from {} measured steps)", error.rows) : "";
+  return fmt::format("90 % within {:+.0f} to {:+.0f} %{}", 100.0 * (error.low - 1.0), 100.0 * (error.high - 1.0), from);
+}
+
 void print_summary(const PredictedRow& row, const Prediction& prediction) {
   std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy,
                            row.workers, row.batch);
@@ -47,7 +53,7 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
   std::cout << fmt::format("  compute      {}\n", format_seconds(row.compute));
   std::cout << fmt::format("  exposed comm {}\n", format_seconds(row.exposed_comm));
   std::cout << fmt::format("  efficiency   {:.1f} % of linear scaling\n", 100.0 * row.scaling_efficiency);
-  std::cout << fmt::format("  layer times  {}: {}\n", row.profile, row.provenance);
+  std::cout << fmt::format("  layer times  {}, {}: {}\n", row.profile, reach_text(row.time_error), row.provenance);
   std::cout << fmt::format("  fidelity     {} ({} of {} ranks simulated, {} flows, {} iterations)\n",
                            name_of(row.fidelity), prediction.simulated_ranks, row.workers, prediction.flows,
                            prediction.steps.size());

@@ -17,7 +17,8 @@ foreach(data IN ITEMS models/zoo models/profiles platforms/presets strategies/pr
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${data}/" DESTINATION "${SIMSYNC_DATA_DIR}/${data}"
           FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
 endforeach()
-install(FILES platforms/devices.yaml DESTINATION "${SIMSYNC_DATA_DIR}/platforms")
+install(FILES platforms/devices.yaml platforms/network_errors.yaml DESTINATION "${SIMSYNC_DATA_DIR}/platforms")
+install(FILES models/time_errors.yaml DESTINATION "${SIMSYNC_DATA_DIR}/models")
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 install(EXPORT simsync-targets NAMESPACE simsync:: DESTINATION "${SIMSYNC_CMAKE_DIR}")

@@ -86,6 +86,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name, manifest.device,
                                   manifest.precision, manifest.batch, manifest.source);
   target.source = scaled ? ProfileSource::MeasuredScaled : ProfileSource::Measured;
+  target.basis = scaled ? TimeBasis::OtherBatch : TimeBasis::LayerTimes;
   if (target.steps.size() > 1)
     target.provenance += fmt::format(", {} of {} steps", request.mean ? "means" : "medians", target.steps.size());
   if (scaled) target.provenance += fmt::format(", scaled to batch {} by the estimates of each layer", target.batch);
@@ -96,6 +97,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   if (manifest.device == request.device && manifest.precision == request.precision) return target;
 
   multiply(target, estimated / measured);
+  target.basis = TimeBasis::Estimate;
   target.source = ProfileSource::MeasuredScaled;
   target.provenance += ", used as relative times that add up to the estimate for this device";
   return target;
@@ -169,6 +171,7 @@ Profile Profile::scaled_to(Seconds measured) const {
   out.update *= factor;
   const bool estimated = source == ProfileSource::Roofline || source == ProfileSource::RooflineScaled;
   out.source = estimated ? ProfileSource::RooflineScaled : ProfileSource::MeasuredScaled;
+  out.basis = TimeBasis::StepTime;
   out.provenance += ", scaled to a measured step time";
   return out;
 }
@@ -182,6 +185,7 @@ Profile make_profile(const Model& model, const ProfileRequest& request) {
   ProfileRequest wanted = request;
   const bool half = request.precision == "fp16" || request.precision == "bf16" || request.precision == "amp";
   wanted.roofline.element_bytes = half ? 2.0 : 4.0;
+  wanted.roofline.winograd = request.precision == "fp32";
   Profile estimate = estimate_profile(model, wanted.roofline, request.batch);
   Profile profile = choose(model, wanted, std::move(estimate));
   profile.device = request.device;

@@ -22,6 +22,7 @@ struct Roofline {
   double memory_efficiency = 0.75;  ///< share of memory bandwidth reached by a large copy
   Flops half_efficiency{0.5e9};     ///< work at which half of compute_efficiency is reached
   double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16
+  bool winograd = false;            ///< make_profile sets it for fp32: see kWinograd in roofline.cpp
   friend auto operator<=>(const Roofline&, const Roofline&) = default;
 };
 
@@ -39,6 +40,15 @@ enum class ProfileSource {
 };
 const char* name_of(ProfileSource source);
 
+/// What the sum of a profile's times rests on, whatever its shares come from; time_error.hpp says how far it may be
+/// off.
+enum class TimeBasis {
+  Estimate,    ///< FLOPs, bytes and the data sheet
+  OtherBatch,  ///< measured on this device and precision with another batch
+  LayerTimes,  ///< measured on this device, precision and batch, layer by layer
+  StepTime,    ///< the measured step that the user gave
+};
+
 /// Layer times of one model. Immutable once made.
 struct Profile {
   std::string model;
@@ -46,6 +56,7 @@ struct Profile {
   std::string precision;   ///< fp32, tf32, amp, fp16 or bf16
   std::int64_t batch = 1;  ///< samples per device and step
   ProfileSource source = ProfileSource::Roofline;
+  TimeBasis basis = TimeBasis::Estimate;
   std::string provenance;         ///< one line: which file, paper or formula
   std::vector<LayerTime> layers;  ///< seconds by LayerId: the median of `steps`, or their mean, where they are kept
   /// Several measured steps kept apart, so that variance survives; empty when only a mean is known.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/interval.hpp"
 #include "validate/cases.hpp"
 #include "validate/metrics.hpp"
 
@@ -14,9 +15,14 @@ namespace simsync {
 struct CaseResult {
   Case the_case;
   Seconds predicted;
-  std::string failure;              ///< why there is no prediction; empty when there is one
-  PredictRequest asked;             ///< the question with everything that was fitted for it
-  std::vector<std::size_t> fitted;  ///< which of StudyResult::parameters are in `asked`
+  std::optional<StepInterval> interval;  ///< where the predictor tells one
+  std::string failure;                   ///< why there is no prediction; empty when there is one
+  PredictRequest asked;                  ///< the question with everything that was fitted for it
+  std::vector<std::size_t> fitted;       ///< which of StudyResult::parameters are in `asked`
+  /// Whether the measured step lies in the interval.
+  [[nodiscard]] bool covered() const {
+    return interval && interval->low <= the_case.measured && the_case.measured <= interval->high;
+  }
   [[nodiscard]] Sample sample() const { return {the_case.rank_group, the_case.measured, predicted}; }
 };
 

@@ -29,7 +29,9 @@ std::vector<std::string> cells_of(const StudyResult& result, const CaseResult& c
           name_of(c.the_case.role),
           c.the_case.entry,
           settings_text(c.asked.settings),
-          command_of(c.asked)};
+          command_of(c.asked),
+          c.interval ? format_number(c.interval->low.value()) : "",
+          c.interval ? format_number(c.interval->high.value()) : ""};
 }
 
 std::vector<const CaseResult*> worst(const StudyResult& result) {
@@ -76,7 +78,7 @@ std::string choices_text(const Summary& s) {
 
 std::string comparison_header() {
   return "study,case,model,cluster,strategy,workers,measured_step_time_s,predicted_step_time_s,error_pct,"
-         "batch_per_worker,role,deviation,settings,command";
+         "batch_per_worker,role,deviation,settings,command,step_time_low_s,step_time_high_s";
 }
 
 std::vector<std::string> comparison_rows(const StudyResult& result) {
@@ -91,7 +93,7 @@ std::string summary_header() {
       "calibration,deviations,mape_all_pct,passed,regret_groups,mean_regret_pct,max_regret_pct,pairs_within_error,"
       "unpaired_cases,strategy_pairs_within_error";
   for (const NoChoice reason : kNoChoices) out += fmt::format(",{}", column_of(reason));
-  return out + ",transferred_cases,transfer_mape_pct,in_sample_mape_pct";
+  return out + ",transferred_cases,transfer_mape_pct,in_sample_mape_pct,coverage_pct";
 }
 
 std::string summary_row(const StudyResult& result) {
@@ -118,7 +120,7 @@ std::string summary_row(const StudyResult& result) {
                                  std::to_string(strategies.within_error)};
   for (const std::size_t pairs : s.choices.left_out) cells.push_back(std::to_string(pairs));
   cells.insert(cells.end(), {std::to_string(result.transfer.cases), number_or_empty(result.transfer.mape_pct),
-                             number_or_empty(result.transfer.in_sample_pct)});
+                             number_or_empty(result.transfer.in_sample_pct), number_or_empty(s.coverage_pct)});
   return csv_row(cells);
 }
 
@@ -146,6 +148,7 @@ std::string describe(const StudyResult& result) {
                      rounded(s.mape_pct, 2), rounded(s.p90_error_pct, 2), rounded(s.ranking.accuracy, 4),
                      s.ranking.pairs, rounded(s.ranking.kendall_tau, 4));
   out += choices_text(s);
+  if (s.coverage_pct) out += fmt::format("  coverage_pct {:.1f} (of the 90 % intervals)\n", *s.coverage_pct);
   if (result.transfer.cases > 0)
     out += fmt::format("  transfer: mape_pct {} over {} cases that their parameters were not fitted to, {} in sample\n",
                        rounded(result.transfer.mape_pct, 2), result.transfer.cases,

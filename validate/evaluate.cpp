@@ -265,10 +265,13 @@ std::vector<std::size_t> Evaluation::fitted_for(const Case& c) const {
 void Evaluation::predict() {
   for (const auto& c : cases_) {
     if (!selected_.contains(c.row)) continue;
-    CaseResult result{.the_case = c, .predicted = {}, .failure = {}, .asked = c.request, .fitted = fitted_for(c)};
+    CaseResult result{
+        .the_case = c, .predicted = {}, .interval = {}, .failure = {}, .asked = c.request, .fitted = fitted_for(c)};
     try {
       result.asked = questions_.question(c, fitted_);
-      result.predicted = questions_.answer(c, result.asked);
+      const Answer answer = questions_.answer_with_interval(c, result.asked);
+      result.predicted = answer.step;
+      result.interval = answer.interval;
     } catch (const PlanError& e) {
       result.failure = e.what();
     }

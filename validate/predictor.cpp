@@ -11,9 +11,14 @@ ClosedNetwork Predictor::network(const PredictRequest& request) {
 }
 
 Seconds EnginePredictor::step_time(const PredictRequest& request) {
-  // Without the interval, which takes a replay for every number of the calibration, twice.
+  // Without the interval, which takes more replays.
   const Problem problem = prepare(request, inputs_);
   return replay(problem.plan, problem.cluster, problem.options).step;
+}
+
+Answer EnginePredictor::answer(const PredictRequest& request) {
+  const PredictedRow row = predict(request, inputs_);
+  return {row.step_time, StepInterval{row.step_low, row.step_high}};
 }
 
 ClosedNetwork EnginePredictor::network(const PredictRequest& request) {

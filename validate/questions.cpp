@@ -27,6 +27,12 @@ auto about(const Study& study, const Case& c, const Question& question) {
   }
 }
 
+Seconds checked(Seconds time) {
+  if (!(time.value() > 0.0) || !std::isfinite(time.value()))
+    throw PlanError(fmt::format("the predicted step time is {} s", time.value()));
+  return time;
+}
+
 }  // namespace
 
 PredictRequest Questions::request(const Case& c, const std::vector<SetValue>& values) const {
@@ -53,11 +59,14 @@ PredictRequest Questions::question(const Case& c, const std::vector<SetValue>& v
 }
 
 Seconds Questions::answer(const Case& c, const PredictRequest& question) {
+  return about(study_, c, [&] { return checked(predictor_.step_time(question)); });
+}
+
+Answer Questions::answer_with_interval(const Case& c, const PredictRequest& question) {
   return about(study_, c, [&] {
-    const Seconds time = predictor_.step_time(question);
-    if (!(time.value() > 0.0) || !std::isfinite(time.value()))
-      throw PlanError(fmt::format("the predicted step time is {} s", time.value()));
-    return time;
+    const Answer answer = predictor_.answer(question);
+    (void)checked(answer.step);
+    return answer;
   });
 }
 

@@ -35,6 +35,8 @@ public:
   PredictRequest question(const Case& c, const std::vector<SetValue>& values);
   /// @throws PlanError also where the answer is no time.
   Seconds answer(const Case& c, const PredictRequest& question);
+  /// The same with its interval, which takes longer.
+  Answer answer_with_interval(const Case& c, const PredictRequest& question);
   /// What the resource that all workers wait for takes of a step.
   Seconds saturated(const Case& c, const std::vector<SetValue>& values);
 

@@ -30,6 +30,13 @@ void add_regret(Summary& out) {
   out.max_regret_pct = most;
 }
 
+std::optional<double> coverage_pct(const std::vector<const CaseResult*>& scored) {
+  const auto known = std::count_if(scored.begin(), scored.end(), [](const auto* c) { return c->interval.has_value(); });
+  const auto covered = std::count_if(scored.begin(), scored.end(), [](const auto* c) { return c->covered(); });
+  if (known == 0) return std::nullopt;
+  return 100.0 * static_cast<double>(covered) / static_cast<double>(known);
+}
+
 }  // namespace
 
 Summary summarize(const std::vector<CaseResult>& cases, double tie_pct) {
@@ -52,6 +59,7 @@ Summary summarize(const std::vector<CaseResult>& cases, double tie_pct) {
   out.ranking = ranking(scored, tie_pct);
   out.unpaired = alone(scored);
   out.choices = choices(scored_cases, tie_pct);
+  out.coverage_pct = coverage_pct(scored_cases);
   add_regret(out);
   return out;
 }

@@ -21,6 +21,8 @@ struct Summary {
   std::size_t calibration = 0;         ///< cases whose measurement was used
   std::size_t deviations = 0;          ///< cases left out because they are known to be wrong
   std::optional<double> mape_all_pct;  ///< scored and deviating cases together
+  /// Share of the scored cases that lie in their 90 % interval; absent where none is known.
+  std::optional<double> coverage_pct;
 };
 
 /// How far parameters carry: cases whose parameters were fitted with their own value of `leave_out` left out.

@@ -1,16 +1,20 @@
 #include "sim/engine/interval.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <string_view>
 
 #include "base/error.hpp"
+#include "base/spread.hpp"
+#include "models/time_error.hpp"
 #include "platforms/calibration.hpp"
+#include "platforms/network_error.hpp"
 #include "platforms/reader.hpp"
 
 namespace simsync {
 namespace {
-
-constexpr double kNormal90 = 1.6449;  // standard deviations on each side that hold 90 % of a normal distribution
 
 /// Replays of one request with numbers of its calibration moved.
 class MovedReplays {
@@ -92,19 +96,116 @@ double variance_of_profile(const Profile& profile) {
   return sum / static_cast<double>(totals.size() - 1);
 }
 
+/// Whether a setting replaces a number of the network or of its hosts.
+bool is_of_network(const std::pair<std::string, std::string>& setting) {
+  constexpr std::array<std::string_view, 4> kRooms{"link.", "network.", "collective.", "group."};
+  return std::any_of(kRooms.begin(), kRooms.end(), [&](auto room) { return setting.first.starts_with(room); });
+}
+
+/// Of all times but compute.
+Spread network_spread(const PredictRequest& request, const Problem& problem, const Calibration* calibration) {
+  if (problem.errors.network) return spread_of(*problem.errors.network);
+  if (calibration != nullptr) return spread_of(calibration->residuals.of_most_pct() / 100.0);
+  const auto& given = request.settings;
+  const bool set = std::any_of(given.begin(), given.end(), is_of_network);
+  return set ? network_errors().set : network_errors().nominal;
+}
+
+/// Of the compute of several workers against that of one, unless the user knows: from `network_error`, or because
+/// nothing slows compute (`collective.interference=0`, as where devices are emulated). A fitted interference is one
+/// number for many jobs, and leaves what they differ by.
+Spread interference_spread(const PredictRequest& request, const Problem& problem) {
+  constexpr std::string_view kKey = "collective.interference";
+  const auto& given = request.settings;
+  bool known = problem.plan.rank_count() == 1 || problem.errors.network.has_value();
+  known = known || std::any_of(given.begin(), given.end(),
+                               [&](const auto& setting) { return setting.first == kKey && setting.second == "0"; });
+  return known ? Spread{} : network_errors().interference;
+}
+
+Plan with_scaled_compute(Plan plan, double factor) {
+  for (Op& op : plan.ops) {
+    if (op.kind != OpKind::Compute) continue;
+    op.duration *= factor;
+    for (ComputePart& part : op.parts) part.duration *= factor;
+    for (Seconds& sample : op.samples) sample *= factor;
+  }
+  return plan;
+}
+
+/// How log(step) changes when the compute of all ranks takes e^x of its time and all else takes as long as before.
+/// Below 0 from replays, with straight lines between. Above 0 what is exposed now stays exposed, at most: the step is
+/// convex in the times of its parts.
+class ComputeScaling {
+public:
+  ComputeScaling(const Problem& problem, const Prediction& prediction)
+      : problem_(problem),
+        prediction_(prediction),
+        exposed_(std::max(Seconds{0.0}, prediction.step - prediction.compute)),
+        alone_(prediction.flows == 0 && exposed_ <= 1e-9 * prediction.step) {}
+
+  /// Makes it exact at `x`.
+  void replay_at(double x) {
+    if (!alone_ && x < -kLeast && !known_.contains(x)) known_[x] = replayed(x);
+  }
+  double operator()(double x) const {
+    if (alone_) return x;
+    if (x >= 0.0) return std::log(((prediction_.step - exposed_) * std::exp(x) + exposed_) / prediction_.step);
+    const auto above = known_.lower_bound(x);
+    const std::pair<double, double> nearest =
+        above == known_.end() ? std::pair(0.0, 0.0) : std::pair<double, double>(*above);
+    const auto [right, at_right] = nearest;
+    if (above == known_.begin()) return known_.empty() ? share() * x : at_right + share() * (x - right);
+    const auto [left, at_left] = *std::prev(above);
+    return at_left + (at_right - at_left) * (x - left) / (right - left);
+  }
+
+private:
+  static constexpr double kLeast = 0.05;  ///< nearer to 0 compute's share of the step tells enough
+
+  [[nodiscard]] double share() const { return (prediction_.step - exposed_) / prediction_.step; }
+  [[nodiscard]] double replayed(double x) const {
+    ReplayOptions options = problem_.options;
+    options.record = false;
+    options.progress = {};
+    options.steps_per_worker = prediction_.steps_per_worker;
+    const Plan plan = with_scaled_compute(problem_.plan, std::exp(x));
+    return std::log(replay(plan, problem_.cluster, options).step / prediction_.step);
+  }
+  const Problem& problem_;
+  const Prediction& prediction_;
+  Seconds exposed_;
+  bool alone_;
+  std::map<double, double> known_;
+};
+
 }  // namespace
 
 StepInterval step_interval(const PredictRequest& request, const Problem& problem, const Prediction& prediction) {
-  if (request.calibration.empty()) return {prediction.step, prediction.step};
-  const Calibration calibration = load_calibration(request.calibration);
-  const double compute = std::min(1.0, prediction.compute / prediction.step);
-  const double model_form = (1.0 - compute) * calibration.residuals.of_most_pct() / 100.0;
-  const double repeat = calibration.repeat_pct / 100.0;
-  const double variance = variance_of_parameters(request, calibration, prediction) + model_form * model_form +
-                          compute * compute * variance_of_profile(problem.profile) + repeat * repeat +
-                          prediction.step_error * prediction.step_error;
-  const double reach = std::exp(kNormal90 * std::sqrt(variance));
-  return {prediction.step / reach, reach * prediction.step};
+  double rest = prediction.step_error * prediction.step_error;
+  std::optional<Calibration> calibration;
+  if (!request.calibration.empty()) {
+    calibration = load_calibration(request.calibration);
+    const double repeat = calibration->repeat_pct / 100.0;
+    rest += variance_of_parameters(request, *calibration, prediction) + repeat * repeat;
+  }
+  const Calibration* known = calibration ? &*calibration : nullptr;
+  const auto& said = problem.errors.compute;
+  const Spread compute = said ? spread_of(*said) : time_error(problem.profile);
+  const Spread profiled = spread_of(std::sqrt(variance_of_profile(problem.profile)));
+  const Spread network = network_spread(request, problem, known);
+  const Spread interference = interference_spread(request, problem);
+  ComputeScaling log_step(problem, prediction);
+  log_step.replay_at(std::log(compute.low));
+  log_step.replay_at(-std::log(network.high));
+  const auto reach = [&](double Spread::*end) {
+    double square = kNormal90 * kNormal90 * rest;
+    for (const Spread& of_compute : {compute, profiled, interference})
+      square += std::pow(log_step(std::log(of_compute.*end)), 2);
+    const double slower = std::log(network.*end);
+    return std::sqrt(square + std::pow(slower + log_step(-slower), 2));
+  };
+  return {std::exp(-reach(&Spread::low)) * prediction.step, std::exp(reach(&Spread::high)) * prediction.step};
 }
 
 }  // namespace simsync

@@ -1,6 +1,7 @@
 #include "sim/engine/predict.hpp"
 
 #include "base/parse_units.hpp"
+#include "models/time_error.hpp"
 #include "sim/engine/interval.hpp"
 #include "sim/problem/row_key.hpp"
 #include "sim/problem/single_devices.hpp"
@@ -28,6 +29,8 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.fidelity = prediction.fidelity;
   row.profile = name_of(problem.profile.source);
   row.provenance = problem.profile.provenance;
+  row.time_error = time_error(problem.profile);
+  if (problem.errors.compute) row.time_error = spread_of(*problem.errors.compute);
   row.settings = settings_text(request.settings);
   row.dropped_pct = 100.0 * prediction.dropped;
   row.notes = problem.notes;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/spread.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/problem/problem.hpp"
 
@@ -24,11 +25,12 @@ struct PredictedRow {
   Seconds compute;                  ///< slowest needed worker's forward + backward + update without any communication
   Seconds exposed_comm;             ///< step_time - compute
   double scaling_efficiency = 1.0;  ///< throughput() over that of so many single devices
-  Seconds step_low;                 ///< equal to step_time without a calibration
+  Seconds step_low;                 ///< 90 % of such steps are expected between the two (step_interval)
   Seconds step_high;
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
   std::string profile;                 ///< name_of(ProfileSource)
   std::string provenance;              ///< where the profile's numbers come from
+  Spread time_error;                ///< of the compute of a step; not a column
   std::string settings;                ///< settings_text() of the request
   double dropped_pct = 0.0;            ///< of the gradients, because they came too late
   std::vector<std::string> notes;      ///< Problem::notes; not a column
@@ -37,7 +39,7 @@ struct PredictedRow {
   }
 };
 
-/// The row of a replayed problem; with a calibration it replays more, for the interval.
+/// The row of a replayed problem; it replays more, for the interval.
 PredictedRow row_of(const PredictRequest& request, const Problem& problem, const Prediction& prediction);
 /// prepare, replay and row_of in one. @throws InputError, PlanError.
 PredictedRow predict(const PredictRequest& request);

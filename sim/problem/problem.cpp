@@ -106,6 +106,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
           .profile = std::move(profile),
           .plan = std::move(plan),
           .options = settings.options,
+          .errors = {.compute = settings.compute_error, .network = settings.network_error},
           .notes = std::move(notes)};
 }
 

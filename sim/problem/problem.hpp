@@ -26,11 +26,20 @@ struct PredictRequest {
   /// `iterations`, `placement` (GPUs on each of the cluster's GPU nodes: `2,3,4,4`), `straggler` (one node computes so
   /// many times slower), `variable_scale` (bytes of the variables times that, layer times as they are),
   /// `step_variation` (the coefficient of variation of the compute of workers' steps), `steps_per_worker` (how many are
-  /// simulated where they vary), `strategy.<option>`, and every key of set_parameter
+  /// simulated where they vary), `compute_error` and `network_error` (how far the compute of a step and the time of
+  /// communication may be off, as standard deviations of their logarithms), `strategy.<option>`, and every key of
+  /// set_parameter
   /// (`link.ethernet.per_flow_cap`, ...).
   std::vector<std::pair<std::string, std::string>> settings;
   /// Path of a calibration that is laid over the cluster before the settings; empty: none.
   std::string calibration;
+};
+
+/// What the user says of how far the prediction's inputs may be off: standard deviations of logarithms. Absent: the
+/// built-in numbers hold.
+struct SaidErrors {
+  std::optional<double> compute;
+  std::optional<double> network;
 };
 
 /// Everything that a request names, read and decided.
@@ -41,6 +50,7 @@ struct Problem {
   Profile profile;
   Plan plan;
   ReplayOptions options;
+  SaidErrors errors;
   std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people
 };
 

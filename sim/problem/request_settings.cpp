@@ -96,6 +96,10 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
     const auto share = parse_number(value);
     if (!share || *share < 0.0 || *share > 0.5) wrong_value(key, value, "a coefficient of variation from 0 to 0.5");
     s.step_variation = *share;
+  } else if (key == "compute_error" || key == "network_error") {
+    const auto deviation = parse_number(value);
+    if (!deviation || *deviation < 0.0 || *deviation > 1.0) wrong_value(key, value, "a standard deviation from 0 to 1");
+    (key == "compute_error" ? s.compute_error : s.network_error) = *deviation;
   } else if (key == "fidelity") {
     s.options.fidelity = read_fidelity(value);
   } else if (key == "placement") {
@@ -117,9 +121,9 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
 }
 
 const std::vector<std::string>& own_keys() {
-  static const std::vector<std::string> kKeys{"step_time",      "precision",        "profile",       "seed",
-                                              "iterations",     "fidelity",         "placement",     "straggler",
-                                              "variable_scale", "steps_per_worker", "step_variation"};
+  static const std::vector<std::string> kKeys{
+      "step_time", "precision",      "profile",          "seed",           "iterations",    "fidelity",     "placement",
+      "straggler", "variable_scale", "steps_per_worker", "step_variation", "compute_error", "network_error"};
   return kKeys;
 }
 

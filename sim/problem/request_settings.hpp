@@ -20,6 +20,8 @@ struct Settings {
   std::optional<double> straggler;
   std::optional<double> variable_scale;
   double step_variation = 0.0;
+  std::optional<double> compute_error;
+  std::optional<double> network_error;
   ReplayOptions options;
   std::map<std::string, std::string> strategy;
   std::vector<std::pair<std::string, std::string>> cluster;  ///< in the user's order

@@ -2,6 +2,7 @@
 #include "base/divisors.hpp"
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
+#include "base/spread.hpp"
 #include "base/yaml.hpp"
 #include "tests/support/catch.hpp"
 
@@ -94,4 +95,28 @@ TEST_CASE("a shorter length is cut as the whole", "[base]") {
   CHECK(closest_length_cut_like(9, 0.1) == 9);           // no smaller one
   CHECK(closest_length_cut_like(1, 0.1) == 1);
   CHECK(closest_length_cut_like(6, 12.0) == 18);  // of 6 and 18, both 6 away
+}
+
+TEST_CASE("a standard deviation reaches as far on both sides of the prediction", "[base]") {
+  // 90 % of a normal distribution lie within 1.6449 standard deviations: e^(1.6449 x 0.1) = 1.178792.
+  const Spread spread = spread_of(0.1);
+  CHECK_THAT(spread.high, WithinRel(1.178792, 1e-6));
+  CHECK_THAT(spread.low * spread.high, WithinRel(1.0, 1e-12));
+}
+
+TEST_CASE("a spread holds the prediction", "[base]") {
+  const auto read = [](const std::string& text) {
+    const auto document = yaml::Document::parse(text, "s.yaml");
+    const Spread spread = read_spread(document.root());
+    document.finish();
+    return spread;
+  };
+  const Spread spread = read("{low: 0.7, high: 1.5, rows: 9, source: these}");
+  CHECK(spread.low == 0.7);
+  CHECK(spread.high == 1.5);
+  CHECK(spread.rows == 9);
+  CHECK(spread.source == "these");
+  CHECK_THROWS_AS(read("{low: 1.1, high: 1.5, rows: 9, source: these}"), InputError);
+  CHECK_THROWS_AS(read("{low: 0.7, high: 0.9, rows: 9, source: these}"), InputError);
+  CHECK_THROWS_AS(read("{low: 0.7, high: 1.5, rows: 0, source: these}"), InputError);
 }

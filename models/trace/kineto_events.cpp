@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "models/trace/json_file.hpp"
+#include "models/trace/kineto_collectives.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -65,7 +66,9 @@ public:
 private:
   [[nodiscard]] KinetoRange range(const json& event);
   void add_op(const json& event, const json& arguments);
-  void add_annotation(const json& event);
+  void add_annotation(const json& event, const json& arguments);
+  void add_kernel(const json& event, const json& arguments);
+  void add_module(const json& event);
   int thread_of(const json& event);
 
   KinetoEvents events_;
@@ -88,10 +91,11 @@ void EventReader::add_op(const json& event, const json& arguments) {
   static_cast<KinetoRange&>(op) = range(event);
   op.sequence = whole_of(arguments, "Sequence number", -1);
   if (op.name == kAccumulate) read_gradient(op, arguments);
+  if (is_collective_call(op.name)) events_.collectives.push_back({op, collective_bytes(arguments)});
   events_.ops.push_back(std::move(op));
 }
 
-void EventReader::add_annotation(const json& event) {
+void EventReader::add_annotation(const json& event, const json& arguments) {
   KinetoRange annotation = range(event);
   if (annotation.name.starts_with("ProfilerStep#")) {
     events_.steps.push_back(std::move(annotation));
@@ -99,7 +103,28 @@ void EventReader::add_annotation(const json& event) {
     events_.optimizers.push_back(std::move(annotation));
   } else if (annotation.name.starts_with("enumerate(DataLoader)")) {
     events_.loaders.push_back(std::move(annotation));
+  } else if (is_collective_range(annotation.name)) {
+    events_.collectives.push_back({std::move(annotation), collective_bytes(arguments)});
   }
+}
+
+void EventReader::add_kernel(const json& event, const json& arguments) {
+  KinetoKernel kernel;
+  static_cast<KinetoRange&>(kernel) = range(event);
+  kernel.correlation = whole_of(arguments, "correlation", -1);
+  kernel.host_copy = kernel.name.find("HtoD") != std::string::npos || kernel.name.find("DtoH") != std::string::npos;
+  kernel.collective = is_collective_kernel(kernel.name);
+  if (kernel.collective) kernel.bytes = collective_bytes(arguments);
+  events_.kernels.push_back(std::move(kernel));
+}
+
+/// The Python tracer numbers the objects of each class: `nn.Module: Conv2d_0`.
+void EventReader::add_module(const json& event) {
+  const std::string head = "nn.Module: ";
+  if (!text_of(event, "name").starts_with(head)) return;
+  KinetoRange call = range(event);
+  call.name = call.name.substr(head.size());
+  events_.modules.push_back(std::move(call));
 }
 
 void EventReader::take(const json& event) {
@@ -111,15 +136,15 @@ void EventReader::take(const json& event) {
   if (category == "cpu_op") {
     add_op(event, arguments);
   } else if (category == "user_annotation") {
-    add_annotation(event);
+    add_annotation(event, arguments);
+  } else if (category == "python_function") {
+    add_module(event);
   } else if (category == "cuda_runtime" || category == "cuda_driver") {
     events_.launches.emplace(whole_of(arguments, "correlation", -1), range(event));
   } else if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset") {
-    KinetoKernel kernel;
-    static_cast<KinetoRange&>(kernel) = range(event);
-    kernel.correlation = whole_of(arguments, "correlation", -1);
-    kernel.host_copy = kernel.name.find("HtoD") != std::string::npos || kernel.name.find("DtoH") != std::string::npos;
-    events_.kernels.push_back(std::move(kernel));
+    add_kernel(event, arguments);
+  } else if (category.empty() && text_of(event, "pid").ends_with(" functions")) {
+    ++events_.without_arguments;
   }
 }
 

@@ -140,8 +140,16 @@ void relate_devices(Cluster& cluster, const std::string& first, const Model& mod
   const auto estimate = [&](const std::string& device) {
     return estimate_profile(model, roofline_of(cluster.devices.at(device), precision), batch).step();
   };
-  for (NodeGroup& group : cluster.groups)
-    if (group.gpus > 0 && group.device != first) group.compute_slowdown *= estimate(group.device) / estimate(first);
+  for (NodeGroup& group : cluster.groups) {
+    if (group.gpus == 0 || group.device == first) continue;
+    if (model.layer_of_unknown_work())
+      throw InputError(
+          fmt::format("model '{}' does not tell the work of its layers, so how fast {} is beside {} is not "
+                      "known",
+                      model.name(), group.device, first),
+          fmt::format("its profile holds for {}: use a cluster of that device alone", first));
+    group.compute_slowdown *= estimate(group.device) / estimate(first);
+  }
 }
 
 }  // namespace simsync::detail

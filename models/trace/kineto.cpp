@@ -319,10 +319,12 @@ void KinetoImporter::add_step(int number, const KinetoRange& range) {
 
 std::string KinetoImporter::collectives_text(std::size_t steps) const {
   const double count = static_cast<double>(steps);
-  const std::string bytes = left_out_.collective_bytes > 0.0 ? format_bytes(left_out_.collective_bytes / count)
-                                                             : std::string("bytes that the trace does not tell");
-  return fmt::format("left out: {:.3g} collectives of {} together",
-                     static_cast<double>(left_out_.collective_count) / count, bytes);
+  const std::string bytes = left_out_.collective_bytes > 0.0
+                                ? "with " + format_bytes(left_out_.collective_bytes / count)
+                                : std::string("of untold size");
+  return fmt::format("left out: collectives, {:.3g} {} and {} in a step",
+                     static_cast<double>(left_out_.collective_count) / count, bytes,
+                     format_seconds(Seconds{left_out_.collectives * kMicrosecond / count}));
 }
 
 void KinetoImporter::add_notes(std::size_t steps) {
@@ -336,9 +338,7 @@ void KinetoImporter::add_notes(std::size_t steps) {
           fmt::format("left out: {}, {} in a step", what, format_seconds(Seconds{time * kMicrosecond / count})));
   };
   note(left_out_.loader, "data loaders");
-  if (left_out_.collective_count > 0)
-    out_.notes.push_back(fmt::format("{}, {} in a step", collectives_text(steps),
-                                     format_seconds(Seconds{left_out_.collectives * kMicrosecond / count})));
+  if (left_out_.collective_count > 0) out_.notes.push_back(collectives_text(steps));
   note(left_out_.copies, "copies between host and device");
   if (left_out_.undefined > 0)
     out_.notes.push_back(

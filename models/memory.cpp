@@ -14,35 +14,41 @@ Bytes whole(double bytes) {
   return {static_cast<std::int64_t>(bytes)};
 }
 
+/// Whether the backward pass of a layer reads what the layer read. Dropouts, which count as activations, keep a mask; a
+/// ReLU may keep its output in place of its input.
 bool keeps_input(LayerKind kind) {
   switch (kind) {
     case LayerKind::Conv:
     case LayerKind::Dense:
     case LayerKind::Norm:
+    case LayerKind::Pool:
     case LayerKind::Attention:
     case LayerKind::Recurrent:
     case LayerKind::Loss:
       return true;
     case LayerKind::Embedding:
     case LayerKind::Activation:
-    case LayerKind::Pool:
     case LayerKind::Elementwise:
       return false;
   }
   return false;
 }
 
-bool keeps_output(LayerKind kind) {
-  return kind == LayerKind::Activation || kind == LayerKind::Recurrent;
+/// Softmax and dropout of the scores, which a fused attention computes again.
+bool is_attention_matrix(const Layer& writer, const Layer& reader) {
+  return writer.kind == LayerKind::Activation && reader.kind == LayerKind::Attention;
 }
 
 /// The first layer whose backward pass reads the output of `id`, after which it is freed; `layer_count()`: none does.
 LayerId last_reader(const Model& model, LayerId id) {
-  if (keeps_output(model.layer(id).kind)) return id;
+  const Layer& writer = model.layer(id);
+  if (writer.kind == LayerKind::Recurrent) return id;
   LayerId reader = model.layer_count();
   const auto [begin, end] = boost::adjacent_vertices(id, model.graph());
-  for (auto next = begin; next != end; ++next)
-    if (keeps_input(model.layer(*next).kind)) reader = std::min<LayerId>(reader, *next);
+  for (auto next = begin; next != end; ++next) {
+    const Layer& layer = model.layer(*next);
+    if (keeps_input(layer.kind) && !is_attention_matrix(writer, layer)) reader = std::min<LayerId>(reader, *next);
+  }
   return reader;
 }
 

@@ -37,10 +37,10 @@ struct MemoryBound {
 };
 
 /// What a step needs at least, if nothing is recomputed, offloaded or cut over several ranks. Of the activations only
-/// those count that the backward pass reads: the inputs of products, normalizations and losses, and the outputs of
-/// activations and recurrent layers, which may overwrite their input. Masks, workspaces, the attention matrix, the
-/// framework's own memory and the gradients of activations are left out. Layers that do not tell their output count for
-/// nothing. Half precision has two bytes an activation and, without `amp`, two a weight and a gradient.
+/// those count that the backward pass reads: the inputs of products, normalizations, pools and losses, and the outputs
+/// of recurrent layers. What an activation may overwrite, masks, workspaces, the attention matrix, the framework's own
+/// memory and the gradients of activations are left out. Layers that do not tell their output count for nothing. Half
+/// precision has two bytes an activation and, without `amp`, two a weight and a gradient.
 MemoryBound memory_bound(const Model& model, const MemoryDemand& demand);
 
 }  // namespace simsync

@@ -19,6 +19,8 @@ using nlohmann::json;
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr const char* kEvaluate = "autograd::engine::evaluate_function";
 constexpr std::int64_t kElementBytes = 4;
+/// Some 300 bytes each are held.
+constexpr std::size_t kMostEvents = 10'000'000;
 constexpr std::int64_t kMostElements = 1'000'000'000'000;
 
 /// Bytes of an element of a tensor, as the profiler names its type.
@@ -62,6 +64,11 @@ class EventReader {
 public:
   void take(const json& event);
   KinetoEvents finish();
+  /// Events that are kept.
+  [[nodiscard]] std::size_t kept() const {
+    return events_.ops.size() + events_.kernels.size() + events_.launches.size() + events_.modules.size() +
+           events_.collectives.size();
+  }
 
 private:
   [[nodiscard]] KinetoRange range(const json& event);
@@ -179,7 +186,12 @@ KinetoEvents load_kineto_events(const std::string& path) {
   EventReader reader;
   json rest;
   try {
-    rest = each_of(path, "traceEvents", [&](const json& event) { reader.take(event); });
+    rest = each_of(path, "traceEvents", {"deviceProperties"}, [&](const json& event) {
+      reader.take(event);
+      if (reader.kept() > kMostEvents)
+        throw InputError(fmt::format("{} has more than {} operators, kernels and launches", path, kMostEvents),
+                         "some steps tell as much as many: record fewer");
+    });
   } catch (const json::exception& error) {
     throw InputError(fmt::format("{} is not a trace of PyTorch's profiler: {}", path, error.what()));
   }

@@ -42,18 +42,22 @@ Model measured_model(const Manifest& manifest, const Model& model) {
 /// Times of a model whose work is not known, such as that of a trace, hold as they were measured or not at all.
 void expect_scalable(const Manifest& manifest, const Model& model, const ProfileRequest& request) {
   if (!model.layer_of_unknown_work()) return;
-  const auto refuse = [&](const std::string& measured, const std::string& wanted) {
+  const auto refuse = [&](const std::string& measured, const std::string& wanted, const std::string& help) {
     throw InputError(
         fmt::format(
             "profile '{}' was measured {}; model '{}' does not tell the work of its layers to scale it to {} by",
             manifest.name, measured, model.name(), wanted),
-        "record a trace there and import it, or ask for what was measured");
+        help);
   };
   if (manifest.batch != request.batch)
-    refuse(fmt::format("with a batch of {}", manifest.batch), fmt::format("a batch of {}", request.batch));
-  if (manifest.device != request.device || manifest.precision != request.precision)
+    refuse(fmt::format("with a batch of {}", manifest.batch), fmt::format("a batch of {}", request.batch),
+           fmt::format("--batch {} asks for what was measured", manifest.batch));
+  const bool same_device = manifest.device == request.device;
+  if (!same_device || manifest.precision != request.precision)
     refuse(fmt::format("on {} at {}", manifest.device, manifest.precision),
-           fmt::format("{} at {}", request.device, request.precision));
+           fmt::format("{} at {}", request.device, request.precision),
+           same_device ? fmt::format("--set precision={} asks for what was measured", manifest.precision)
+                       : "record a trace on that device and import it");
 }
 
 /// A layer without a row would get the estimate of work that is not known.

@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kGibi = 1073741824.0;
 
-/// 20 x 10 + 20 and 5 x 20 + 5 numbers: 880 and 420 B. Per sample, `r` keeps 20 numbers for its own backward pass and
-/// the loss the 5 that it reads; what `a` computes may be overwritten by `r`.
+/// 20 x 10 + 20 and 5 x 20 + 5 numbers: 880 and 420 B. Per sample, `b` keeps the 20 numbers of `r`, and the loss the 5
+/// that it reads; what `a` computes may be overwritten by `r`.
 Model two_products() {
   return parse_model(
       "schema: simsync/model/v1\nname: two\nbatch: 1\nsample: row\ninput: [10]\nlayers:\n"

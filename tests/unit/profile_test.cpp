@@ -304,7 +304,7 @@ TEST_CASE("a model's file names its profile", "[models][profile]") {
   wanted.device = "another";
   CHECK(refusal([&] { (void)make_profile(model, wanted); }) ==
         "profile 'm.profile' was measured on d at fp32; model 'm' does not tell the work of its layers to scale it to "
-        "another at fp32 by | record a trace there and import it, or ask for what was measured");
+        "another at fp32 by | record a trace on that device and import it");
   wanted.device = "d";
   save("m.profile.csv", 2.0, {{{Seconds{-1.0}, Seconds{0.0}}}});
   CHECK(refusal([&] { (void)make_profile(model, wanted); }) ==

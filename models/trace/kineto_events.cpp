@@ -37,6 +37,7 @@ std::vector<std::int64_t> shape_of(const json& dims, const std::string& type) {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 1;
   for (const json& axis : dims) {
+    if (axis.is_number_float()) throw InputError(fmt::format("a gradient has an axis of {}", axis.dump()));
     shape.push_back(std::max<std::int64_t>(axis.get<std::int64_t>(), 1));
     if (shape.back() > kMostElements / elements)
       throw InputError(fmt::format("a gradient has more than {} elements", kMostElements));

@@ -179,6 +179,26 @@ TEST_CASE("layers are called like the modules that read their variables", "[trac
   CHECK(named.hints.variables.contains("Net_0.linear.0/weight"));
 }
 
+TEST_CASE("what would have to be held as a whole has limits", "[trace]") {
+  const auto refusal = [](const std::string& text) {
+    return refusal_of(ScratchFile(text), [](const std::string& path) { return import_kineto(path); });
+  };
+  const std::size_t mega = 1 << 20;
+  const std::string list = R"({"traceEvents":[{"ph":"X","name":")";
+  CHECK(refusal(list + std::string(17 * mega, 'a') + R"("}]})") ==
+        "FILE has a text of more than 16 MiB | this is no trace of a profiler");
+  std::string numbers = R"({"traceEvents":[{"args":[1)";
+  while (numbers.size() < 65 * mega) numbers += ",1";
+  CHECK(refusal(numbers + "]}]}") == "FILE has an object of more than 64 MiB | this is no trace of a profiler");
+  CHECK(refusal(std::string(300, '[')) ==
+        "FILE has more than 256 objects and arrays inside one another | this is no trace of a profiler");
+  // Many small events are no large object, nor are brackets and quotes in a text.
+  std::string events = R"({"other":[1],"traceEvents":[{"name":"\\\"[[{"})";
+  while (events.size() < 65 * mega) events += R"(,{"ph":"M","args":{"name":"[[[["}})";
+  CHECK(refusal(events + "]}") ==
+        "FILE has no operators (events of category cpu_op) | record with activities=[ProfilerActivity.CPU, ...]");
+}
+
 TEST_CASE("PyTorch's older profiler is refused by name", "[trace]") {
   const ScratchFile file(
       R"([{"name": "aten::conv2d", "ph": "X", "ts": 1, "dur": 5, "tid": 1, "pid": "CPU functions", "args": {}}])");

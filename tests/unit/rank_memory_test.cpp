@@ -75,7 +75,9 @@ TEST_CASE("the smallest device that takes part decides", "[memory]") {
   CHECK(on(8).device == "V100-SXM2-16GB");
   CHECK(on(9).device == "small");
   CHECK(!on(9).fits());
-  CHECK(memory_text(on(9)) == "needs at least 2.08 GiB, small has 2.00 GiB");
+  // Three times 553,430,176 B, and 546,488,224 B of gradients with 53,788,672 B of activations when the first
+  // convolution of the third stage has run backward.
+  CHECK(memory_text(on(9)) == "needs at least 2.11 GiB, small has 2.00 GiB");
   cluster.devices["small"].memory = {};
   CHECK(on(9).fits());
 }

@@ -8,7 +8,9 @@
 #include <iostream>
 #include <memory>
 #include <numeric>
+#include <optional>
 
+#include "base/error.hpp"
 #include "base/parse_units.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
@@ -16,6 +18,7 @@
 #include "models/layer_times.hpp"
 #include "models/trace/importers.hpp"
 #include "models/trace/update_line.hpp"
+#include "platforms/reader.hpp"
 
 namespace simsync {
 namespace {
@@ -39,7 +42,7 @@ struct TraceFormat {
 };
 
 ImportedTrace read_own(const std::vector<std::string>& files) {
-  return {.trace = load_trace(files.front()), .hints = {}, .notes = {}, .wall = {}, .device = {}};
+  return import_own(files.front());
 }
 
 ImportedTrace read_kineto(const std::vector<std::string>& files) {
@@ -82,9 +85,39 @@ void print_found(const ImportedTrace& imported, const TracedModel& traced) {
   std::cout << fmt::format("{} steps, {} layers, {} variables of {}\n", traced.steps.size(), traced.layers.size(),
                            variables, format_bytes(bytes));
   std::cout << fmt::format("  compute      {}\n", spread(compute));
+  if (traced.update) std::cout << fmt::format("  optimizer    {}\n", format_seconds(*traced.update));
   if (!imported.wall.empty()) std::cout << fmt::format("  whole step   {}\n", spread(imported.wall));
   if (!imported.device.empty()) std::cout << fmt::format("  recorded on  {}\n", imported.device);
   if (const auto line = fit_updates(imported.trace)) std::cout << updates_text(*line);
+}
+
+/// The first built-in cluster whose GPUs are all of that device and which has a network.
+std::optional<Cluster> cluster_with(const std::string& device) {
+  for (const std::string& name : known_clusters()) {
+    Cluster cluster = find_cluster(name);
+    const bool has = std::all_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+      return group.gpus == 0 || (group.device == device && !group.nic_link.empty());
+    });
+    if (has && cluster.gpu_count() > 0) return cluster;
+  }
+  return std::nullopt;
+}
+
+/// What to type next, and what the user has to fill in where the program cannot.
+std::string next_command(const TracedFiles& written, const TraceFlags& flags) {
+  const auto cluster = cluster_with(flags.device);
+  const std::string model = written.model.find('/') == std::string::npos ? "./" + written.model : written.model;
+  std::string text = fmt::format("next: simsync predict --model {} --cluster {} --strategy ddp --workers 8", model,
+                                 cluster ? cluster->name : "CLUSTER");
+  if (flags.precision != (cluster ? cluster->precision : "fp32")) text += " --set precision=" + flags.precision;
+  text += '\n';
+  if (cluster) return text;
+  std::vector<std::string> devices;
+  for (const auto& [name, device] : device_catalogue()) devices.push_back(name);
+  text += fmt::format("note: CLUSTER stands for one whose GPUs are of '{}': no built-in one is\n", flags.device);
+  const bool known = std::find(devices.begin(), devices.end(), flags.device) != devices.end();
+  const std::string hint = known ? std::string{} : did_you_mean(flags.device, devices);
+  return hint.empty() ? text : text + fmt::format("note: no device '{}' is known: {}\n", flags.device, hint);
 }
 
 void run_import(const TraceFormat& format, const TraceFlags& flags) {
@@ -92,6 +125,7 @@ void run_import(const TraceFormat& format, const TraceFlags& flags) {
     announce_output(std::filesystem::path(flags.out).replace_extension(beside).string(), "--out");
   const ImportedTrace imported = format.read(flags.files);
   TracedModel traced = layers_of(imported.trace, imported.hints);
+  if (imported.update) traced.update = imported.update;
   traced.notes.insert(traced.notes.begin(), imported.notes.begin(), imported.notes.end());
   const std::filesystem::path first = std::filesystem::path(flags.files.front()).filename();
   const TracedFiles written = save_traced_model(
@@ -106,6 +140,7 @@ void run_import(const TraceFormat& format, const TraceFlags& flags) {
   print_found(imported, traced);
   std::cout << fmt::format("  written      {} and {}\n", written.model, written.profile);
   for (const std::string& note : traced.notes) std::cerr << "note: " << note << '\n';
+  std::cerr << next_command(written, flags);
 }
 
 void add_format(CLI::App& import, const TraceFormat& format) {
@@ -115,7 +150,7 @@ void add_format(CLI::App& import, const TraceFormat& format) {
   if (!format.several) files->expected(1);
   command
       ->add_option("--out", flags->out,
-                   "Model to write, NAME.yaml; its layer times go beside it, to NAME.profile.csv, for --set profile=")
+                   "Model to write, NAME.yaml; it names its layer times, which go beside it, to NAME.profile.csv")
       ->required()
       ->check(output_file("--out"));
   command->add_option("--device", flags->device, "What clusters call the device that computed ('simsync list devices')")

@@ -51,8 +51,8 @@ void list_settings(const std::string& cluster) {
   std::cout
       << "step_time=TIME        measured single-device step to scale layer times to\n"
          "precision=NAME        fp32, tf32, amp, fp16 or bf16\n"
-         "profile=NAME          auto, roofline, or a measured profile: a name, or the CSV file that simsync "
-         "profile wrote\n"
+         "profile=NAME          auto (what the model's file names, else the best known), roofline, a profile's name "
+         "or its CSV file\n"
          "fidelity=NAME         auto, steps, fluid or folded\n"
          "iterations=N          most iterations to simulate\n"
          "placement=G,G,...     GPUs per node\n"

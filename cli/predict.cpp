@@ -53,6 +53,7 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
   std::cout << fmt::format("  compute      {}\n", format_seconds(row.compute));
   std::cout << fmt::format("  exposed comm {}\n", format_seconds(row.exposed_comm));
   std::cout << fmt::format("  efficiency   {:.1f} % of linear scaling\n", 100.0 * row.scaling_efficiency);
+  std::cout << fmt::format("  memory       {}\n", memory_text(row.memory));
   std::cout << fmt::format("  layer times  {}, {}: {}\n", row.profile, reach_text(row.time_error), row.provenance);
   std::cout << fmt::format("  fidelity     {} ({} of {} ranks simulated, {} flows, {} iterations)\n",
                            name_of(row.fidelity), prediction.simulated_ranks, row.workers, prediction.flows,
@@ -96,6 +97,7 @@ void run_predict(const PredictOptions& options) {
       std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
                                calibration.cluster, problem.cluster.name);
   }
+  if (!problem.memory.fits()) std::cerr << "warning: " << misfit_text(problem.memory) << '\n';
   problem.options.record = options.explain || !options.timeline.empty();
   const Prediction prediction = replay_with_bar(problem);
   const PredictedRow row = row_of(request, problem, prediction);

@@ -17,6 +17,7 @@ foreach(data IN ITEMS models/zoo models/profiles platforms/presets strategies/pr
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${data}/" DESTINATION "${SIMSYNC_DATA_DIR}/${data}"
           FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")
 endforeach()
+install(FILES models/trace/export_torch.py DESTINATION "${SIMSYNC_DATA_DIR}/models/trace")
 install(FILES platforms/devices.yaml platforms/network_errors.yaml DESTINATION "${SIMSYNC_DATA_DIR}/platforms")
 install(FILES models/time_errors.yaml DESTINATION "${SIMSYNC_DATA_DIR}/models")
 install(FILES LICENSE README.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -39,8 +39,25 @@ std::vector<LayerTime> middles(const std::vector<std::vector<LayerTime>>& steps,
 
 }  // namespace
 
+namespace {
+
+Seconds sum_of(const std::vector<LayerTime>& times) {
+  Seconds sum;
+  for (const LayerTime& time : times) sum += time.forward + time.backward;
+  return sum;
+}
+
+}  // namespace
+
 std::vector<LayerTime> medians(const std::vector<std::vector<LayerTime>>& steps) {
-  return middles(steps, median);
+  auto out = middles(steps, median);
+  const Seconds sum = sum_of(out);
+  if (steps.size() == 1 || sum.value() <= 0.0) return out;
+  std::vector<Seconds> totals;
+  for (const auto& times : steps) totals.push_back(sum_of(times));
+  const double ratio = median(std::move(totals)) / sum;
+  for (LayerTime& time : out) time = {ratio * time.forward, ratio * time.backward};
+  return out;
 }
 
 std::vector<LayerTime> means(const std::vector<std::vector<LayerTime>>& steps) {

@@ -8,7 +8,8 @@ namespace simsync {
 
 /// The middle value, or the mean of the two in the middle. `values` must not be empty.
 Seconds median(std::vector<Seconds> values);
-/// steps[k][layer] to one time per layer: the medians over the steps, of which there is at least one.
+/// steps[k][layer] to one time per layer: the medians over the steps, of which there is at least one, in the proportion
+/// that lets them add up to the median of what the steps took as a whole.
 std::vector<LayerTime> medians(const std::vector<std::vector<LayerTime>>& steps);
 /// The same of the means.
 std::vector<LayerTime> means(const std::vector<std::vector<LayerTime>>& steps);

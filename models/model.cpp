@@ -99,6 +99,19 @@ Flops Model::forward_flops() const {
   return sum;
 }
 
+std::optional<LayerId> Model::layer_of_unknown_work() const {
+  const auto is_product = [](LayerKind kind) {
+    return kind == LayerKind::Conv || kind == LayerKind::Dense || kind == LayerKind::Attention ||
+           kind == LayerKind::Recurrent;
+  };
+  for (LayerId id = 0; id < layer_count(); ++id) {
+    const Layer& layer = graph_[id];
+    if (layer.forward_flops.value() > 0.0) continue;
+    if (is_product(layer.kind) || (!layer.variables.empty() && layer.output_bytes <= 0.0)) return id;
+  }
+  return std::nullopt;
+}
+
 std::vector<VariableId> Model::backward_order() const {
   std::vector<VariableId> order;
   order.reserve(variables_.size());

@@ -2,7 +2,9 @@
 #pragma once
 #include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/units.hpp"
@@ -82,19 +84,26 @@ public:
   [[nodiscard]] std::int64_t parameter_count() const;  ///< trainable elements
   [[nodiscard]] Bytes parameter_bytes() const;
   [[nodiscard]] Flops forward_flops() const;  ///< per sample
+  /// The first layer of which neither a time nor its ratio to another device's can be estimated: a product without
+  /// operations, or variables without operations and output. Models of traces consist of such layers.
+  [[nodiscard]] std::optional<LayerId> layer_of_unknown_work() const;
+  /// Path of the profile that the model's file names; empty when it names none.
+  [[nodiscard]] const std::string& profile() const { return profile_; }
+  void set_profile(std::string path) { profile_ = std::move(path); }
   /// Variables whose gradients are final once backward of a layer has ended, in the order in which backward
   /// produces them: layers from last to first, within a layer in reverse registration order.
   [[nodiscard]] std::vector<VariableId> backward_order() const;
 
   /// A smaller (or larger) stand-in of the same layers: the longest axis of every variable, and the rows that are
-  /// looked up in a sparse one, times `factor`; axes become the closest length that partitioners cut into as many shards
-  /// (closest_length_cut_like). What layers compute stays.
+  /// looked up in a sparse one, times `factor`; axes become the closest length that partitioners cut into as many
+  /// shards (closest_length_cut_like). What layers compute stays.
   [[nodiscard]] Model with_scaled_variables(double factor) const;
 
 private:
   std::string name_;
   std::int64_t default_batch_;
   std::string sample_unit_;
+  std::string profile_;
   Graph graph_;
   std::vector<Variable> variables_;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -47,17 +48,36 @@ Model measured_model(const Manifest& manifest, const Model& model) {
 
 /// Times of a model whose work is not known, such as that of a trace, hold as they were measured or not at all.
 void expect_scalable(const Manifest& manifest, const Model& model, const ProfileRequest& request) {
-  if (model.forward_flops().value() > 0.0) return;
-  const auto refuse = [&](const std::string& measured, const std::string& wanted) {
-    throw InputError(fmt::format(
-        "profile '{}' was measured {}; model '{}' does not tell the work of its layers to scale it to {} by",
-        manifest.name, measured, model.name(), wanted));
+  if (!model.layer_of_unknown_work()) return;
+  const auto refuse = [&](const std::string& measured, const std::string& wanted, const std::string& help) {
+    throw InputError(
+        fmt::format(
+            "profile '{}' was measured {}; model '{}' does not tell the work of its layers to scale it to {} by",
+            manifest.name, measured, model.name(), wanted),
+        help);
   };
   if (manifest.batch != request.batch)
-    refuse(fmt::format("with a batch of {}", manifest.batch), fmt::format("a batch of {}", request.batch));
-  if (manifest.device != request.device || manifest.precision != request.precision)
+    refuse(fmt::format("with a batch of {}", manifest.batch), fmt::format("a batch of {}", request.batch),
+           fmt::format("--batch {} asks for what was measured", manifest.batch));
+  const bool same_device = manifest.device == request.device;
+  if (!same_device || manifest.precision != request.precision)
     refuse(fmt::format("on {} at {}", manifest.device, manifest.precision),
-           fmt::format("{} at {}", request.device, request.precision));
+           fmt::format("{} at {}", request.device, request.precision),
+           same_device ? fmt::format("--set precision={} asks for what was measured", manifest.precision)
+                       : "record a trace on that device and import it");
+}
+
+/// A layer without a row would get the estimate of work that is not known.
+void expect_complete(const Manifest& manifest, const Model& model, const std::vector<std::vector<LayerTime>>& steps) {
+  if (!model.layer_of_unknown_work()) return;
+  for (const auto& times : steps) {
+    for (LayerId id = 0; id < model.layer_count(); ++id) {
+      if (times[id].forward.value() < 0.0)
+        throw InputError(
+            fmt::format("{}: a step has no row of layer '{}'", manifest.table, model.layer(id).name),
+            fmt::format("model '{}' does not tell the work of its layers to fill the gap by", model.name()));
+    }
+  }
 }
 
 std::size_t layers_without_time(const std::vector<LayerTime>& times) {
@@ -75,6 +95,7 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   const Profile there = estimate_profile(source, request.roofline, manifest.batch);
   auto steps = detail::load_times(manifest, source, there.layers);
   const std::size_t missing = layers_without_time(steps.front());
+  expect_complete(manifest, model, steps);
   bool scaled = false;
   for (auto& times : steps) {
     fill_gaps(times, there.layers);
@@ -94,7 +115,10 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
     target.provenance += fmt::format(", {} of {} layers estimated", missing, target.layers.size());
   const Seconds measured = target.forward() + target.backward();
   if (measured.value() <= 0.0) throw InputError(fmt::format("profile '{}' has no time in it", manifest.name));
-  if (manifest.device == request.device && manifest.precision == request.precision) return target;
+  if (manifest.device == request.device && manifest.precision == request.precision) {
+    target.update = manifest.update.value_or(target.update);
+    return target;
+  }
 
   multiply(target, estimated / measured);
   target.basis = TimeBasis::Estimate;
@@ -124,14 +148,37 @@ std::vector<Manifest> candidates(const Model& model, const ProfileRequest& reque
   return found;
 }
 
+/// The profile that the model's file names.
+Manifest own_manifest(const Model& model) {
+  if (!std::filesystem::exists(model.profile()))
+    throw InputError(fmt::format("model '{}' names a profile that does not exist: {}", model.name(), model.profile()),
+                     "--set profile=F.csv names another one");
+  return detail::load_manifest(detail::find_manifest(model.profile()));
+}
+
+/// @throws InputError for a model whose layers do not tell their work: an estimate of it would be the launch of empty
+/// kernels.
+Profile checked_estimate(const Model& model, Profile estimate) {
+  const auto unknown = model.layer_of_unknown_work();
+  if (!unknown) return estimate;
+  throw InputError(
+      fmt::format("model '{}' needs a profile: the work of its layer '{}' is not known, so its time cannot "
+                  "be estimated",
+                  model.name(), model.layer(*unknown).name),
+      "'simsync import kineto TRACE --device D --out m.yaml' writes a model together with its profile; "
+      "--set profile=F.csv names one");
+}
+
 Profile choose(const Model& model, const ProfileRequest& request, Profile estimate) {
-  if (request.profile == "roofline") return estimate;
+  if (request.profile == "roofline") return checked_estimate(model, std::move(estimate));
   if (request.profile != kAutomatic) {
     return profile_from(detail::load_manifest(detail::find_manifest(request.profile)), model, request,
                         std::move(estimate));
   }
+  if (!model.profile().empty()) return profile_from(own_manifest(model), model, request, std::move(estimate));
   const auto found = candidates(model, request);
-  return found.empty() ? estimate : profile_from(found.front(), model, request, std::move(estimate));
+  return found.empty() ? checked_estimate(model, std::move(estimate))
+                       : profile_from(found.front(), model, request, std::move(estimate));
 }
 
 }  // namespace

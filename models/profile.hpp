@@ -86,9 +86,10 @@ struct ProfileRequest {
   friend auto operator<=>(const ProfileRequest&, const ProfileRequest&) = default;
 };
 
-/// Layer times in order of preference: a measured profile of the model on this device, a measured profile of
-/// the model on another device used as relative layer times, FLOPs and bytes through the roofline.
-/// @throws InputError for an unknown profile or one that does not fit the model.
+/// Layer times in order of preference: the profile that the model's file names, a built-in measured profile of the
+/// model on this device, one on another device used as relative layer times, FLOPs and bytes through the roofline.
+/// @throws InputError for an unknown profile or one that does not fit the model, and without a profile for a model that
+/// does not tell the work of its layers.
 Profile make_profile(const Model& model, const ProfileRequest& request);
 
 /// FLOPs and bytes through `roofline`; no file is read.

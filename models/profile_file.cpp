@@ -151,6 +151,7 @@ Manifest load_manifest(const std::string& path) {
     manifest.source = fields.require("source").text();
     (void)optional_text(fields, "license");
     (void)optional_text(fields, "note");
+    fields.maybe("update", [&](const yaml::Node& n) { manifest.update = n.seconds({0.0, kLongestSeconds}); });
     fields.maybe("set", [&](const yaml::Node& n) { manifest.settings = read_settings(n); });
     const std::string table = optional_text(fields, "table");
     const auto folder = std::filesystem::path(path).parent_path();

@@ -1,6 +1,7 @@
 // Measured layer profiles: a manifest in YAML that says what was measured, and a table of times beside it.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Manifest {
   std::string framework;
   std::string source;
   std::string table;                        ///< path of the CSV
+  std::optional<Seconds> update;            ///< applying the optimizer to all variables on the device
   std::map<std::string, Setting> settings;  ///< the model's parameters in the measurement, where not the zoo's
 };
 

@@ -13,17 +13,18 @@
 namespace simsync {
 namespace {
 
+std::string microseconds(Seconds time) {
+  return fmt::format("{:.3f}", 1e6 * time.value());
+}
+
 std::string manifest_text(const Model& model, const MeasuredProfile& profile) {
   std::string text =
       fmt::format("schema: {}\nmodel: {}\ndevice: {}\nprecision: {}\nbatch: {}\n", detail::kProfileSchema,
                   yaml_quoted(model.name()), yaml_quoted(profile.device), profile.precision, profile.batch);
   text += fmt::format("framework: {}\nsource: {}\n", yaml_quoted(profile.framework), yaml_quoted(profile.source));
+  if (profile.update) text += fmt::format("update: {}us\n", microseconds(*profile.update));
   if (!profile.note.empty()) text += fmt::format("note: {}\n", yaml_quoted(profile.note));
   return text;
-}
-
-std::string microseconds(Seconds time) {
-  return fmt::format("{:.3f}", 1e6 * time.value());
 }
 
 std::string table_text(const Model& model, const MeasuredProfile& profile) {

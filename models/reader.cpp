@@ -22,6 +22,7 @@ struct Header {
   std::string name;
   std::int64_t batch = 1;
   std::string sample;
+  std::string profile;
   Values values;
 };
 
@@ -30,6 +31,19 @@ std::string read_text(const yaml::Node& node) {
   const std::string text = node.text();
   if (text.size() > kLongest) node.fail(fmt::format("is longer than {} characters", kLongest));
   return text;
+}
+
+/// Path of the profile that the file names, which is relative to the file; empty when it names none.
+std::string read_profile(yaml::Mapping& fields, const yaml::Document& document) {
+  std::string path;
+  fields.maybe("profile", [&](const yaml::Node& node) {
+    const std::filesystem::path given(read_text(node));
+    if (given.empty()) return;  // already noted
+    if (given.extension() != ".csv" && given.extension() != ".yaml")
+      node.fail("expected a file that ends in .csv or .yaml", {}, "a profile's table, or the manifest beside it");
+    path = (std::filesystem::path(document.file()).parent_path() / given).lexically_normal().string();
+  });
+  return path;
 }
 
 /// The model's own values, with those of `overrides` in their place.
@@ -53,7 +67,7 @@ Values read_parameters(const yaml::Node& node, const Overrides& overrides) {
   return values;
 }
 
-Header read_header(yaml::Mapping& fields, const Overrides& overrides) {
+Header read_header(yaml::Mapping& fields, const yaml::Document& document, const Overrides& overrides) {
   Header header;
   header.name = checked_name(fields.require("name"));
   if (overrides.name) header.name = *overrides.name;
@@ -61,6 +75,7 @@ Header read_header(yaml::Mapping& fields, const Overrides& overrides) {
   header.batch = fields.require("batch").integer(1, kLargestBatch);
   if (overrides.batch) header.batch = *overrides.batch;
   header.sample = read_text(fields.require("sample"));
+  header.profile = read_profile(fields, document);
   header.values = read_parameters(fields.optional("parameters"), overrides);
   return header;
 }
@@ -97,13 +112,15 @@ void refuse_unused(const std::map<std::string, Block>& blocks) {
 Model build(const yaml::Node& root, const yaml::Document& document, const Overrides& overrides) {
   std::optional<yaml::Mapping> fields(root.mapping());
   (void)fields->require("schema").choice({kSchema});
-  const Header header = read_header(*fields, overrides);
+  const Header header = read_header(*fields, document, overrides);
   std::map<std::string, Block> blocks;
   fields->maybe("blocks", [&](const yaml::Node& n) { blocks = read_blocks(n); });
   const yaml::Node layers = fields->require("layers");
   const auto statements = layers.items();
   if (layers.is_sequence() && statements.empty()) layers.fail("expected at least one layer");
-  Builder builder(Model(header.name, header.batch, header.sample), document);
+  Model model(header.name, header.batch, header.sample);
+  model.set_profile(header.profile);
+  Builder builder(std::move(model), document);
   const Scope scope = read_inputs(*fields, header.values, builder);
   fields.reset();
   builder.check();
@@ -132,6 +149,7 @@ std::string base_path(const yaml::Node& node, const yaml::Document& document) {
 Model extend(const yaml::Node& root, const yaml::Document& document, const Overrides& overrides) {
   Overrides merged = overrides;
   yaml::Node base;
+  std::string profile;
   {
     auto fields = root.mapping();
     (void)fields.require("schema").choice({kSchema});
@@ -139,6 +157,7 @@ Model extend(const yaml::Node& root, const yaml::Document& document, const Overr
     if (!merged.name) merged.name = name;
     base = fields.require("extends");
     fields.maybe("source", [](const yaml::Node& n) { (void)read_text(n); });
+    profile = read_profile(fields, document);
     const yaml::Node batch = fields.optional("batch");
     if (batch && !merged.batch) merged.batch = batch.integer(1, kLargestBatch);
     // Settings given from further outside win, so an existing entry stays.
@@ -149,7 +168,9 @@ Model extend(const yaml::Node& root, const yaml::Document& document, const Overr
   merged.asked_by.push_back(&document);
   if (merged.asked_by.size() > kDeepestExtends)
     base.fail(fmt::format("more than {} files extend one another; a file must not extend itself", kDeepestExtends));
-  return load_variant(base_path(base, document), merged);
+  Model model = load_variant(base_path(base, document), merged);
+  if (!profile.empty()) model.set_profile(profile);
+  return model;
 }
 
 }  // namespace

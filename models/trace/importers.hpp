@@ -1,5 +1,6 @@
 // Traces of other systems.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,15 +12,24 @@ namespace simsync {
 struct ImportedTrace {
   Trace trace;
   TraceHints hints;
-  std::vector<std::string> notes;  ///< what was left out of it, and why
-  std::vector<Seconds> wall;       ///< by step: from its begin to its end, waiting included; empty when not told
-  std::string device;              ///< as the source calls it; empty when not told
+  std::vector<std::string> notes;      ///< what was left out of it, and why
+  std::optional<Seconds> update = {};  ///< TracedModel::update
+  std::vector<Seconds> wall;           ///< by step: from its begin to its end, waiting included; empty when not told
+  std::string device;                  ///< as the source calls it; empty when not told
 };
+
+/// Steps in our own form (models/trace/trace.hpp). An all-reduced variable counts as received before the first compute
+/// that reads it and as sent when its gradient is all-reduced; the time of the collectives is noted and is no layer's.
+/// In steps with all-reduces, updates are the worker's optimizer.
+/// @throws InputError as load_trace does.
+ImportedTrace import_own(const std::string& path);
+ImportedTrace import_own(Trace trace);
 
 /// Steps of PyTorch's profiler (Kineto; .json or .json.gz). Compute operations are the kernels of the device without
 /// NCCL's and without copies to or from the host, or the outermost operators where nothing ran on a device. Every
 /// gradient that is accumulated is a variable; it is sent then, and was received when the forward operator of its
-/// gradient function began. Operators of optimizers and data loaders are left out. Memory: the operators of the file,
+/// gradient function began. Operators of optimizers are no layer's
+/// but `update`; those of data loaders are left out. Memory: the operators of the file,
 /// without their arguments.
 /// @throws InputError naming what the trace lacks: steps, a backward pass, the shapes of the gradients.
 ImportedTrace import_kineto(const std::string& path);

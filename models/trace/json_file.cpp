@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <istream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -15,10 +16,81 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::int64_t kMostKept = 1'000'000;
 constexpr double kLargestWhole = 9007199254740992.0;
 
-json parse(const std::string& path, const json::parser_callback_t& filter) {
-  GzipBuffer buffer(path);
+/// How much of a file may be held at a time, in bytes of its text.
+struct Limits {
+  std::int64_t file = std::numeric_limits<std::int64_t>::max();
+  std::int64_t item = std::numeric_limits<std::int64_t>::max();  ///< of the outermost array, or of a list in the object
+};
+
+/// Refuses JSON whose parts would have to be held in memory and are too large for it. Looks at every byte once.
+class SizeGuard {
+public:
+  SizeGuard(std::string path, Limits most) : path_(std::move(path)), most_(most) {}
+
+  void look_at(const char* begin, const char* end) {
+    total_ += end - begin;
+    if (total_ > most_.file) refuse(fmt::format("more than {} MiB", most_.file >> 20), "write less of each step");
+    for (const char* at = begin; at != end; ++at) take(*at);
+  }
+
+private:
+  void take(char c) {
+    if (depth_ > list_depth_ && ++item_ > most_.item)
+      refuse(fmt::format("an object of more than {} MiB", most_.item >> 20));
+    if (in_text_) {
+      if (++text_ > kLargestText) refuse(fmt::format("a text of more than {} MiB", kLargestText >> 20));
+      in_text_ = escaped_ || c != '"';
+      escaped_ = !escaped_ && c == '\\';
+      return;
+    }
+    if (c == '"') {
+      in_text_ = true;
+      text_ = 0;
+    } else if (c == '{' || c == '[') {
+      if (++depth_ > kDeepest) refuse(fmt::format("more than {} objects and arrays inside one another", kDeepest));
+      if (depth_ == 1) list_depth_ = c == '[' ? 1 : 2;
+      if (depth_ <= list_depth_ + 1) item_ = 0;
+    } else if (c == '}' || c == ']') {
+      --depth_;
+    }
+  }
+
+  [[noreturn]] void refuse(const std::string& what, const std::string& help = "this is no trace of a profiler") const {
+    throw InputError(fmt::format("{} has {}", path_, what), help);
+  }
+
+  std::string path_;
+  Limits most_;
+  std::int64_t total_ = 0;
+  std::int64_t text_ = 0;
+  std::int64_t item_ = 0;
+  int depth_ = 0;
+  int list_depth_ = 2;
+  bool in_text_ = false;
+  bool escaped_ = false;
+};
+
+/// A file whose parts are guarded while they are read.
+class GuardedBuffer : public GzipBuffer {
+public:
+  GuardedBuffer(const std::string& path, Limits most) : GzipBuffer(path), guard_(path, most) {}
+
+protected:
+  int_type underflow() override {
+    const int_type next = GzipBuffer::underflow();
+    if (next != traits_type::eof()) guard_.look_at(gptr(), egptr());
+    return next;
+  }
+
+private:
+  SizeGuard guard_;
+};
+
+json parse(const std::string& path, Limits most, const json::parser_callback_t& filter) {
+  GuardedBuffer buffer(path, most);
   std::istream stream(&buffer);
   stream.exceptions(std::ios::badbit);  // what the buffer throws passes
   try {
@@ -30,21 +102,31 @@ json parse(const std::string& path, const json::parser_callback_t& filter) {
 
 }  // namespace
 
-json each_of(const std::string& path, const std::string& list, const std::function<void(const json&)>& take) {
+json each_of(const std::string& path, const std::string& list, const std::set<std::string>& kept,
+             const std::function<void(const json&)>& take) {
   bool inside = false;  // the value of `list`, or an array that is the whole file
   bool array = false;
-  return parse(path, [&](int depth, json::parse_event_t event, json& parsed) {
+  bool keeping = false;  // the value of a key in `kept`
+  std::int64_t others = 0;
+  return parse(path, {.item = kLargestObject}, [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth == 0 && event == json::parse_event_t::array_start) array = true;
-    if (depth == 1 && event == json::parse_event_t::key) inside = parsed == list;
+    if (depth == 1 && event == json::parse_event_t::key) {
+      inside = parsed == list;
+      keeping = kept.contains(parsed.get_ref<const std::string&>());
+      return inside || keeping;
+    }
     const int level = array ? 1 : 2;
-    if (event != json::parse_event_t::object_end || depth != level || !(inside || array)) return true;
-    take(parsed);
-    return false;
+    if (!(inside || array) && keeping && ++others > kMostKept)
+      throw InputError(fmt::format("{} has more than {} values beside '{}'", path, kMostKept, list),
+                       "this is no trace of a profiler");
+    if (depth != level || !(inside || array)) return true;
+    if (event == json::parse_event_t::object_end) take(parsed);
+    return event == json::parse_event_t::object_start;
   });
 }
 
 json load_json(const std::string& path, const std::set<std::string>& left_out) {
-  return parse(path, [&](int, json::parse_event_t event, json& parsed) {
+  return parse(path, {.file = kLargestFile}, [&](int, json::parse_event_t event, json& parsed) {
     return event != json::parse_event_t::key || !left_out.contains(parsed.get_ref<const std::string&>());
   });
 }

@@ -8,13 +8,20 @@
 
 namespace simsync::detail {
 
+inline constexpr std::int64_t kLargestText = 16LL << 20;    ///< bytes of one string
+inline constexpr std::int64_t kLargestObject = 64LL << 20;  ///< bytes of one item of a list of the outermost object
+inline constexpr std::int64_t kLargestFile = 512LL << 20;   ///< bytes of a file that is held as a whole
+inline constexpr int kDeepest = 256;                        ///< arrays and objects inside one another
+
 /// Hands the objects of the array `list` of the file's outermost object to `take` (or those of the file's outermost
-/// array, if it is one) one after another and keeps none: memory does not grow with the list. Returns the rest of the
-/// object. Plain or gzip. @throws InputError when the file cannot be read or is not JSON.
-nlohmann::json each_of(const std::string& path, const std::string& list,
+/// array, if it is one) one after another and keeps none: memory does not grow with the list. Returns of the object
+/// what the keys `kept` have. Plain or gzip. @throws InputError when the file cannot be read, is not JSON, or has a
+/// text or an object that is too large to be held (kLargestText, kLargestObject, kDeepest).
+nlohmann::json each_of(const std::string& path, const std::string& list, const std::set<std::string>& kept,
                        const std::function<void(const nlohmann::json&)>& take);
 
-/// The whole file, except the values of the keys `left_out` wherever they are. @throws InputError as above.
+/// The whole file, except the values of the keys `left_out` wherever they are. @throws InputError as above, and beyond
+/// kLargestFile bytes after decompression.
 nlohmann::json load_json(const std::string& path, const std::set<std::string>& left_out);
 
 /// A number that may be written as text, as the JSON form of Protocol Buffers writes 64-bit integers; `fallback` for

@@ -2,19 +2,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
+#include "models/layer_times.hpp"
 #include "models/trace/importers.hpp"
+#include "models/trace/kineto_collectives.hpp"
 #include "models/trace/kineto_events.hpp"
+#include "models/trace/kineto_names.hpp"
 
 namespace simsync {
 namespace {
 
 using detail::is_backward;
 using detail::KinetoEvents;
+using detail::KinetoGradient;
 using detail::KinetoKernel;
 using detail::KinetoOp;
 using detail::KinetoRange;
@@ -32,44 +36,20 @@ struct Work {
   bool backward = false;
 };
 
-/// A gradient: the operator that accumulates it, and the forward operator that read its variable.
-struct Gradient {
-  std::size_t op = 0;
-  std::size_t forward = 0;
-  std::string variable;
-};
-
-/// Time of a step that is no work of its layers.
+/// Time of all steps that is no work of their layers, in microseconds.
 struct LeftOut {
-  double optimizer = 0.0;
   double loader = 0.0;
   double collectives = 0.0;
+  double collective_bytes = 0.0;
+  std::size_t collective_count = 0;
   double copies = 0.0;
+  std::size_t undefined = 0;  ///< variables whose functions gave no gradient
 };
-
-LayerKind kind_of(const std::string& op) {
-  static const std::array<std::pair<const char*, LayerKind>, 9> kKinds{{{"conv", LayerKind::Conv},
-                                                                        {"norm", LayerKind::Norm},
-                                                                        {"embedding", LayerKind::Embedding},
-                                                                        {"attention", LayerKind::Attention},
-                                                                        {"lstm", LayerKind::Recurrent},
-                                                                        {"gru", LayerKind::Recurrent},
-                                                                        {"linear", LayerKind::Dense},
-                                                                        {"addmm", LayerKind::Dense},
-                                                                        {"matmul", LayerKind::Dense}}};
-  for (const auto& [part, kind] : kKinds) {
-    if (op.find(part) != std::string::npos) return kind;
-  }
-  return LayerKind::Elementwise;
-}
-
-bool is_collective(const std::string& kernel) {
-  return kernel.find("nccl") != std::string::npos || kernel.find("NCCL") != std::string::npos;
-}
 
 class KinetoImporter {
 public:
-  KinetoImporter(std::string path, KinetoEvents events) : path_(std::move(path)), events_(std::move(events)) {}
+  KinetoImporter(std::string path, KinetoEvents events)
+      : path_(std::move(path)), events_(std::move(events)), modules_(events_.modules) {}
   ImportedTrace import();
 
 private:
@@ -80,16 +60,19 @@ private:
   [[nodiscard]] std::vector<KinetoRange> steps();
   void link();
   [[nodiscard]] std::size_t forward_of(const KinetoOp& owner) const;
-  [[nodiscard]] std::vector<Gradient> gradients(const KinetoRange& step);
-  void name(std::vector<Gradient>& gradients);
+  [[nodiscard]] std::vector<KinetoGradient> gradients(const KinetoRange& step);
   [[nodiscard]] bool is_left_out(const KinetoRange& host, double duration);
+  void leave_out_collectives(const KinetoRange& step);
+  [[nodiscard]] std::optional<double> unmarked_optimizer(const KinetoRange& step,
+                                                         const std::vector<KinetoGradient>& gradients) const;
   [[nodiscard]] std::vector<Work> work(const KinetoRange& step);
   void add_kernel(std::vector<Work>& out, const KinetoKernel& kernel, const KinetoRange& host);
   [[nodiscard]] const KinetoOp* outermost_at(const KinetoRange& host) const;
-  [[nodiscard]] TraceOp message(TraceOpKind kind, const Gradient& gradient, Seconds at) const;
-  [[nodiscard]] TraceStep step_of(const KinetoRange& range, const std::vector<Gradient>& gradients,
+  [[nodiscard]] TraceOp message(TraceOpKind kind, const KinetoGradient& gradient, Seconds at) const;
+  [[nodiscard]] TraceStep step_of(const KinetoRange& range, const std::vector<KinetoGradient>& gradients,
                                   const std::vector<Work>& work) const;
   void add_step(int number, const KinetoRange& range);
+  [[nodiscard]] std::string collectives_text(std::size_t steps) const;
   void add_notes(std::size_t steps);
 
   std::string path_;
@@ -97,12 +80,22 @@ private:
   std::vector<std::size_t> owners_;  ///< by operator that accumulates: the backward operator before it on its thread
   std::unordered_map<std::int64_t, std::vector<std::size_t>> forwards_;  ///< operators by the node that they make
   std::unordered_map<int, std::vector<std::size_t>> outermost_;          ///< operators by thread, by begin
+  detail::KinetoModules modules_;
   LeftOut left_out_;
-  std::size_t undefined_ = 0;
+  double optimizer_ = 0.0;                 ///< time of the optimizer in the step at hand, in microseconds
+  std::optional<double> optimizer_begin_;  ///< where the step marks none: what the host begins from here on
+  bool any_unmarked_ = false;
+  std::vector<Seconds> updates_;  ///< by step
   ImportedTrace out_;
 };
 
 void KinetoImporter::check() const {
+  if (events_.ops.empty() && events_.without_arguments > 0)
+    lacks(
+        "comes from export_chrome_trace() of PyTorch's older profiler (a PyTorch without Kineto, such as Debian's "
+        "python3-torch): it has neither the shapes of operators nor which backward function belongs to which of them",
+        "write the events of that profiler with models/trace/export_torch.py, or record with a PyTorch that has "
+        "Kineto");
   if (events_.ops.empty())
     lacks("has no operators (events of category cpu_op)", "record with activities=[ProfilerActivity.CPU, ...]");
   bool backward = false;
@@ -162,13 +155,13 @@ std::size_t KinetoImporter::forward_of(const KinetoOp& owner) const {
   return forward;
 }
 
-std::vector<Gradient> KinetoImporter::gradients(const KinetoRange& step) {
-  std::vector<Gradient> found;
+std::vector<KinetoGradient> KinetoImporter::gradients(const KinetoRange& step) {
+  std::vector<KinetoGradient> found;
   for (std::size_t i = 0; i < events_.ops.size(); ++i) {
     const KinetoOp& op = events_.ops[i];
     if (op.name != kAccumulate || op.begin < step.begin || op.begin >= step.end) continue;
     if (op.undefined) {
-      ++undefined_;
+      ++left_out_.undefined;
       continue;
     }
     const std::size_t forward = owners_[i] == kNone ? kNone : forward_of(events_.ops[owners_[i]]);
@@ -179,29 +172,6 @@ std::vector<Gradient> KinetoImporter::gradients(const KinetoRange& step) {
     found.push_back({i, forward, {}});
   }
   return found;
-}
-
-/// Variables are called by the forward operator that reads them, counted in the order of the forward pass.
-void KinetoImporter::name(std::vector<Gradient>& gradients) {
-  std::map<std::size_t, std::vector<Gradient*>> by_forward;
-  for (Gradient& gradient : gradients) by_forward[gradient.forward].push_back(&gradient);
-  std::map<std::string, int> counts;
-  for (auto& [forward, members] : by_forward) {
-    std::string op = events_.ops[forward].name;
-    if (op.starts_with("aten::")) op = op.substr(6);
-    const std::string folder = fmt::format("{}.{}", op, counts[op]++);
-    // Of two variables the weight has the most axes.
-    std::stable_sort(members.begin(), members.end(), [&](const Gradient* a, const Gradient* b) {
-      return events_.ops[a->op].shape.size() > events_.ops[b->op].shape.size();
-    });
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const char* part = i == 0 ? "weight" : "bias";
-      members[i]->variable =
-          members.size() <= 2 ? fmt::format("{}/{}", folder, part) : fmt::format("{}/parameter{}", folder, i);
-      auto& hint = out_.hints.variables[members[i]->variable];
-      hint = {events_.ops[members[i]->op].shape, kind_of(op)};
-    }
-  }
 }
 
 const KinetoOp* KinetoImporter::outermost_at(const KinetoRange& host) const {
@@ -222,8 +192,9 @@ bool KinetoImporter::is_left_out(const KinetoRange& host, double duration) {
       return range.thread == host.thread && host.begin >= range.begin && host.begin < range.end;
     });
   };
-  if (within(events_.optimizers)) {
-    left_out_.optimizer += duration;
+  const bool after_gradients = optimizer_begin_ && host.begin >= *optimizer_begin_;
+  if (within(events_.optimizers) || after_gradients) {
+    optimizer_ += duration;
     return true;
   }
   if (!within(events_.loaders)) return false;
@@ -233,14 +204,45 @@ bool KinetoImporter::is_left_out(const KinetoRange& host, double duration) {
 
 void KinetoImporter::add_kernel(std::vector<Work>& out, const KinetoKernel& kernel, const KinetoRange& host) {
   const double duration = kernel.end - kernel.begin;
-  if (is_collective(kernel.name)) {
+  if (kernel.collective) {
     left_out_.collectives += duration;
+    left_out_.collective_bytes += kernel.bytes;
+    ++left_out_.collective_count;
   } else if (kernel.host_copy) {
     left_out_.copies += duration;
   } else if (!is_left_out(host, duration)) {
     const KinetoOp* op = outermost_at(host);
     out.push_back({host.begin, kernel, op != nullptr && is_backward(*op)});
   }
+}
+
+/// Collectives that no kernel tells of: without a device they are ranges of the back end (Gloo). Where kernels do not
+/// tell their bytes, the operators that handed them over may.
+void KinetoImporter::leave_out_collectives(const KinetoRange& step) {
+  const bool untold = left_out_.collective_bytes <= 0.0;
+  for (const detail::KinetoCollective& call : events_.collectives) {
+    if (call.begin < step.begin || call.begin >= step.end) continue;
+    const bool range = detail::is_collective_range(call.name);
+    if (events_.kernels.empty() && range) {
+      left_out_.collectives += call.end - call.begin;
+      left_out_.collective_bytes += call.bytes;
+      ++left_out_.collective_count;
+    } else if (!events_.kernels.empty() && untold && call.name == "record_param_comms") {
+      left_out_.collective_bytes += call.bytes;
+    }
+  }
+}
+
+/// The end of the last gradient in a step that marks no optimizer.
+std::optional<double> KinetoImporter::unmarked_optimizer(const KinetoRange& step,
+                                                         const std::vector<KinetoGradient>& gradients) const {
+  for (const KinetoRange& range : events_.optimizers) {
+    if (range.begin >= step.begin && range.begin < step.end && range.name.starts_with("Optimizer.step"))
+      return std::nullopt;
+  }
+  double last = step.begin;
+  for (const KinetoGradient& gradient : gradients) last = std::max(last, events_.ops[gradient.op].end);
+  return last;
 }
 
 /// What the worker computes for the operators that the host began in `step`, in the order in which it began them.
@@ -253,21 +255,22 @@ std::vector<Work> KinetoImporter::work(const KinetoRange& step) {
   }
   for (std::size_t i = 0; events_.kernels.empty() && i < events_.ops.size(); ++i) {
     const KinetoOp& op = events_.ops[i];
-    if (op.top == i && begun(op) && !is_left_out(op, op.end - op.begin)) out.push_back({op.begin, op, is_backward(op)});
+    if (op.top != i || !begun(op) || detail::is_collective_call(op.name)) continue;
+    if (!is_left_out(op, op.end - op.begin)) out.push_back({op.begin, op, is_backward(op)});
   }
   std::stable_sort(out.begin(), out.end(), [](const Work& a, const Work& b) { return a.launched < b.launched; });
   return out;
 }
 
 /// A message of a variable: an instant, since the trace has none.
-TraceOp KinetoImporter::message(TraceOpKind kind, const Gradient& gradient, Seconds at) const {
+TraceOp KinetoImporter::message(TraceOpKind kind, const KinetoGradient& gradient, Seconds at) const {
   Bytes bytes{kElementBytes};
   for (const std::int64_t axis : events_.ops[gradient.op].shape) bytes.count *= axis;
   return {fmt::format("{} {}", name_of(kind), gradient.variable), kind, gradient.variable, bytes, at, at, {}};
 }
 
 /// Compute reads what the host has received when it began it; a send waits for the compute that the host began before.
-TraceStep KinetoImporter::step_of(const KinetoRange& range, const std::vector<Gradient>& gradients,
+TraceStep KinetoImporter::step_of(const KinetoRange& range, const std::vector<KinetoGradient>& gradients,
                                   const std::vector<Work>& work) const {
   const auto seconds = [&](double time) { return Seconds{(time - range.begin) * kMicrosecond}; };
   const auto position = [&](double time) {  // of the first work that the host began at `time` or later
@@ -282,7 +285,7 @@ TraceStep KinetoImporter::step_of(const KinetoRange& range, const std::vector<Gr
     std::replace(title.begin(), title.end(), ';', ',');
     step.ops.push_back({std::move(title), TraceOpKind::Compute, {}, {}, seconds(done.begin), seconds(done.end), {}});
   }
-  for (const Gradient& gradient : gradients) {
+  for (const KinetoGradient& gradient : gradients) {
     const double begin = events_.ops[gradient.forward].begin;
     const double end = events_.ops[gradient.op].end;
     TraceOp receive = message(TraceOpKind::Receive, gradient, seconds(begin));
@@ -301,26 +304,45 @@ void KinetoImporter::add_step(int number, const KinetoRange& range) {
     out_.notes.push_back(fmt::format("left out: {}, which accumulates no gradient", range.name));
     return;
   }
-  name(gradients);
+  name_variables(gradients, events_.ops, modules_, out_.hints);
+  optimizer_ = 0.0;
+  optimizer_begin_ = unmarked_optimizer(range, gradients);
   const auto work = this->work(range);
+  leave_out_collectives(range);
+  any_unmarked_ = any_unmarked_ || (optimizer_begin_ && optimizer_ > 0.0);
+  updates_.push_back(Seconds{optimizer_ * kMicrosecond});
   if (work.empty()) lacks(fmt::format("has no compute in {}", range.name), {});
   out_.trace.steps.push_back(step_of(range, gradients, work));
   out_.trace.steps.back().number = number;
   out_.wall.push_back(Seconds{(range.end - range.begin) * kMicrosecond});
 }
 
+std::string KinetoImporter::collectives_text(std::size_t steps) const {
+  const double count = static_cast<double>(steps);
+  const std::string bytes = left_out_.collective_bytes > 0.0
+                                ? "with " + format_bytes(left_out_.collective_bytes / count)
+                                : std::string("of untold size");
+  return fmt::format("left out: collectives, {:.3g} {} and {} in a step",
+                     static_cast<double>(left_out_.collective_count) / count, bytes,
+                     format_seconds(Seconds{left_out_.collectives * kMicrosecond / count}));
+}
+
 void KinetoImporter::add_notes(std::size_t steps) {
+  const double count = static_cast<double>(steps);
+  if (any_unmarked_)
+    out_.notes.emplace_back(
+        "no optimizer is marked (Optimizer.step): what begins after the last gradient of a step counts as one");
   const auto note = [&](double time, const char* what) {
     if (time > 0.0)
-      out_.notes.push_back(fmt::format("left out: {}, {} in a step", what,
-                                       format_seconds(Seconds{time * kMicrosecond / static_cast<double>(steps)})));
+      out_.notes.push_back(
+          fmt::format("left out: {}, {} in a step", what, format_seconds(Seconds{time * kMicrosecond / count})));
   };
-  note(left_out_.optimizer, "optimizers");
   note(left_out_.loader, "data loaders");
-  note(left_out_.collectives, "collectives (kernels of NCCL)");
+  if (left_out_.collective_count > 0) out_.notes.push_back(collectives_text(steps));
   note(left_out_.copies, "copies between host and device");
-  if (undefined_ > 0)
-    out_.notes.push_back(fmt::format("left out: {} variables whose functions gave no gradient", undefined_ / steps));
+  if (left_out_.undefined > 0)
+    out_.notes.push_back(
+        fmt::format("left out: {} variables whose functions gave no gradient", left_out_.undefined / steps));
 }
 
 ImportedTrace KinetoImporter::import() {
@@ -331,6 +353,7 @@ ImportedTrace KinetoImporter::import() {
   for (const KinetoRange& range : ranges) add_step(++number, range);
   if (out_.trace.steps.empty()) lacks("accumulates no gradient in any of its steps", "record whole training steps");
   add_notes(out_.trace.steps.size());
+  if (const Seconds update = median(updates_); update.value() > 0.0) out_.update = update;
   out_.hints.is_backward = [](const TraceOp& op) { return op.name.starts_with(kBackward); };
   out_.device = events_.kernels.empty() ? std::string{} : events_.device;
   return std::move(out_);

@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "models/trace/json_file.hpp"
+#include "models/trace/kineto_collectives.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -18,6 +19,8 @@ using nlohmann::json;
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr const char* kEvaluate = "autograd::engine::evaluate_function";
 constexpr std::int64_t kElementBytes = 4;
+/// Some 300 bytes each are held.
+constexpr std::size_t kMostEvents = 10'000'000;
 constexpr std::int64_t kMostElements = 1'000'000'000'000;
 
 /// Bytes of an element of a tensor, as the profiler names its type.
@@ -34,6 +37,7 @@ std::vector<std::int64_t> shape_of(const json& dims, const std::string& type) {
   std::vector<std::int64_t> shape;
   std::int64_t elements = 1;
   for (const json& axis : dims) {
+    if (axis.is_number_float()) throw InputError(fmt::format("a gradient has an axis of {}", axis.dump()));
     shape.push_back(std::max<std::int64_t>(axis.get<std::int64_t>(), 1));
     if (shape.back() > kMostElements / elements)
       throw InputError(fmt::format("a gradient has more than {} elements", kMostElements));
@@ -61,11 +65,18 @@ class EventReader {
 public:
   void take(const json& event);
   KinetoEvents finish();
+  /// Events that are kept.
+  [[nodiscard]] std::size_t kept() const {
+    return events_.ops.size() + events_.kernels.size() + events_.launches.size() + events_.modules.size() +
+           events_.collectives.size();
+  }
 
 private:
   [[nodiscard]] KinetoRange range(const json& event);
   void add_op(const json& event, const json& arguments);
-  void add_annotation(const json& event);
+  void add_annotation(const json& event, const json& arguments);
+  void add_kernel(const json& event, const json& arguments);
+  void add_module(const json& event);
   int thread_of(const json& event);
 
   KinetoEvents events_;
@@ -88,10 +99,11 @@ void EventReader::add_op(const json& event, const json& arguments) {
   static_cast<KinetoRange&>(op) = range(event);
   op.sequence = whole_of(arguments, "Sequence number", -1);
   if (op.name == kAccumulate) read_gradient(op, arguments);
+  if (is_collective_call(op.name)) events_.collectives.push_back({op, collective_bytes(arguments)});
   events_.ops.push_back(std::move(op));
 }
 
-void EventReader::add_annotation(const json& event) {
+void EventReader::add_annotation(const json& event, const json& arguments) {
   KinetoRange annotation = range(event);
   if (annotation.name.starts_with("ProfilerStep#")) {
     events_.steps.push_back(std::move(annotation));
@@ -99,7 +111,28 @@ void EventReader::add_annotation(const json& event) {
     events_.optimizers.push_back(std::move(annotation));
   } else if (annotation.name.starts_with("enumerate(DataLoader)")) {
     events_.loaders.push_back(std::move(annotation));
+  } else if (is_collective_range(annotation.name)) {
+    events_.collectives.push_back({std::move(annotation), collective_bytes(arguments)});
   }
+}
+
+void EventReader::add_kernel(const json& event, const json& arguments) {
+  KinetoKernel kernel;
+  static_cast<KinetoRange&>(kernel) = range(event);
+  kernel.correlation = whole_of(arguments, "correlation", -1);
+  kernel.host_copy = kernel.name.find("HtoD") != std::string::npos || kernel.name.find("DtoH") != std::string::npos;
+  kernel.collective = is_collective_kernel(kernel.name);
+  if (kernel.collective) kernel.bytes = collective_bytes(arguments);
+  events_.kernels.push_back(std::move(kernel));
+}
+
+/// The Python tracer numbers the objects of each class: `nn.Module: Conv2d_0`.
+void EventReader::add_module(const json& event) {
+  const std::string head = "nn.Module: ";
+  if (!text_of(event, "name").starts_with(head)) return;
+  KinetoRange call = range(event);
+  call.name = call.name.substr(head.size());
+  events_.modules.push_back(std::move(call));
 }
 
 void EventReader::take(const json& event) {
@@ -111,15 +144,15 @@ void EventReader::take(const json& event) {
   if (category == "cpu_op") {
     add_op(event, arguments);
   } else if (category == "user_annotation") {
-    add_annotation(event);
+    add_annotation(event, arguments);
+  } else if (category == "python_function") {
+    add_module(event);
   } else if (category == "cuda_runtime" || category == "cuda_driver") {
     events_.launches.emplace(whole_of(arguments, "correlation", -1), range(event));
   } else if (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset") {
-    KinetoKernel kernel;
-    static_cast<KinetoRange&>(kernel) = range(event);
-    kernel.correlation = whole_of(arguments, "correlation", -1);
-    kernel.host_copy = kernel.name.find("HtoD") != std::string::npos || kernel.name.find("DtoH") != std::string::npos;
-    events_.kernels.push_back(std::move(kernel));
+    add_kernel(event, arguments);
+  } else if (category.empty() && text_of(event, "pid").ends_with(" functions")) {
+    ++events_.without_arguments;
   }
 }
 
@@ -154,7 +187,12 @@ KinetoEvents load_kineto_events(const std::string& path) {
   EventReader reader;
   json rest;
   try {
-    rest = each_of(path, "traceEvents", [&](const json& event) { reader.take(event); });
+    rest = each_of(path, "traceEvents", {"deviceProperties"}, [&](const json& event) {
+      reader.take(event);
+      if (reader.kept() > kMostEvents)
+        throw InputError(fmt::format("{} has more than {} operators, kernels and launches", path, kMostEvents),
+                         "some steps tell as much as many: record fewer");
+    });
   } catch (const json::exception& error) {
     throw InputError(fmt::format("{} is not a trace of PyTorch's profiler: {}", path, error.what()));
   }

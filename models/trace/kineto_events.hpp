@@ -29,6 +29,13 @@ struct KinetoOp : KinetoRange {
 struct KinetoKernel : KinetoRange {
   std::int64_t correlation = -1;
   bool host_copy = false;  ///< from or to the host
+  bool collective = false;
+  double bytes = 0.0;  ///< payload of a collective; 0 when not told
+};
+
+/// A collective as the host saw it.
+struct KinetoCollective : KinetoRange {
+  double bytes = 0.0;  ///< payload; 0 when not told
 };
 
 struct KinetoEvents {
@@ -38,7 +45,12 @@ struct KinetoEvents {
   std::vector<KinetoRange> steps;                          ///< ProfilerStep#n, by begin
   std::vector<KinetoRange> optimizers;                     ///< Optimizer.step, Optimizer.zero_grad
   std::vector<KinetoRange> loaders;                        ///< enumerate(DataLoader)
+  std::vector<KinetoRange> modules;                        ///< calls of modules: Conv2d_0
+  /// Collectives of the back end (`gloo:all_reduce`), and operators that hand them over, which tell their bytes.
+  std::vector<KinetoCollective> collectives;
   std::string device;
+  /// Events as PyTorch's older profiler writes them (export_chrome_trace without Kineto): no categories, no arguments.
+  std::size_t without_arguments = 0;
 };
 
 /// Reads the file. @throws InputError when it is not the JSON of a profiler.

@@ -99,7 +99,8 @@ void LayerFinder::choose_variables() {
   }
   if (variables_.empty())
     throw InputError("no variable of the trace is both received and sent",
-                     "a trace has the receives, the compute and the sends of one worker");
+                     "a trace has the receives, the compute and the sends of one worker, or all-reduces and compute "
+                     "that names what it reads");
 }
 
 Places LayerFinder::places_of(const std::string& variable) const {

@@ -33,9 +33,10 @@ private:
   [[nodiscard]] double number(std::size_t row, const char* column, double low, double high) const;
   [[nodiscard]] std::int64_t whole(std::size_t row, const char* column, double low, double high) const;
   [[nodiscard]] TraceOpKind kind(std::size_t row) const;
-  [[nodiscard]] std::vector<std::string> names(std::size_t row) const;
+  [[nodiscard]] std::vector<std::string> names(std::size_t row, const char* column) const;
   [[nodiscard]] TraceOp op(std::size_t row) const;
   void check_kind(std::size_t row, const TraceOp& op) const;
+  void check_reads(const StepRows& step) const;
   void check_step(const StepRows& step) const;
   void check_order(const StepRows& step) const;
 
@@ -60,7 +61,8 @@ std::int64_t TraceReader::whole(std::size_t row, const char* column, double low,
 TraceOpKind TraceReader::kind(std::size_t row) const {
   const std::string& text = table_.cell(row, "kind");
   std::vector<std::string> known;
-  for (const TraceOpKind kind : {TraceOpKind::Receive, TraceOpKind::Compute, TraceOpKind::Send, TraceOpKind::Update}) {
+  for (const TraceOpKind kind :
+       {TraceOpKind::Receive, TraceOpKind::Compute, TraceOpKind::Send, TraceOpKind::Update, TraceOpKind::AllReduce}) {
     if (text == name_of(kind)) return kind;
     known.emplace_back(name_of(kind));
   }
@@ -68,23 +70,18 @@ TraceOpKind TraceReader::kind(std::size_t row) const {
                 did_you_mean(text, known));
 }
 
-/// The names in the column `after`.
-std::vector<std::string> TraceReader::names(std::size_t row) const {
-  std::vector<std::string> out;
-  const std::string& text = table_.cell(row, "after");
-  if (text.empty()) return out;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(';', begin), text.size());
-    if (end == begin) table_.refuse(row, "column 'after': a name between two ';' is empty");
-    out.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+/// The names in a column.
+std::vector<std::string> TraceReader::names(std::size_t row, const char* column) const {
+  std::vector<std::string> out = split_names(table_.cell(row, column));
+  for (const std::string& name : out) {
+    if (name.empty()) table_.refuse(row, fmt::format("column '{}': a name between two ';' is empty", column));
   }
   return out;
 }
 
 void TraceReader::check_kind(std::size_t row, const TraceOp& op) const {
   if (op.kind == TraceOpKind::Compute) {
-    if (!op.variable.empty()) table_.refuse(row, "column 'variable': a compute operation has none");
+    (void)names(row, "variable");
     if (op.bytes.count != 0) table_.refuse(row, "column 'bytes': a compute operation moves none");
     return;
   }
@@ -107,12 +104,34 @@ TraceOp TraceReader::op(std::size_t row) const {
   if (op.end < op.start)
     table_.refuse(row, fmt::format("operation '{}' ends at {:g} s, before it starts at {:g} s", op.name, op.end.value(),
                                    op.start.value()));
-  op.after = names(row);
+  op.after = names(row, "after");
   check_kind(row, op);
   return op;
 }
 
+/// Compute names what it reads only of variables that are all-reduced: of others, the receives tell.
+void TraceReader::check_reads(const StepRows& step) const {
+  std::set<std::string> summed;
+  for (const TraceOp& op : step.step.ops) {
+    if (op.kind == TraceOpKind::AllReduce) summed.insert(op.variable);
+  }
+  for (std::size_t i = 0; i < step.rows.size(); ++i) {
+    const TraceOp& op = step.step.ops[i];
+    if (op.kind != TraceOpKind::Compute) continue;
+    for (const std::string& name : split_names(op.variable)) {
+      if (summed.contains(name)) continue;
+      table_.refuse(
+          step.rows[i],
+          fmt::format("column 'variable': a compute operation names the all-reduced variables that it reads, and "
+                      "step {} all-reduces no '{}'",
+                      step.step.number, name),
+          did_you_mean(name, {summed.begin(), summed.end()}));
+    }
+  }
+}
+
 void TraceReader::check_step(const StepRows& step) const {
+  check_reads(step);
   bool computes = false;
   for (std::size_t i = 0; i < step.rows.size(); ++i) {
     const TraceOp& op = step.step.ops[i];
@@ -177,6 +196,16 @@ Trace TraceReader::read() {
 }
 
 }  // namespace
+
+std::vector<std::string> split_names(const std::string& list) {
+  std::vector<std::string> out;
+  for (std::size_t begin = 0; !list.empty() && begin <= list.size();) {
+    const std::size_t end = std::min(list.find(';', begin), list.size());
+    out.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out;
+}
 
 Trace parse_trace(const std::string& text, const std::string& name) {
   return TraceReader(CsvTable::parse(text, name)).read();

@@ -33,9 +33,11 @@ std::string layer_line(const TracedLayer& layer) {
 
 std::string model_text(const TracedModel& traced, const TraceOrigin& origin) {
   std::string text = fmt::format("# {}\n", origin.source);
-  text += "# Its times are in the profile beside it: the work of its layers is not known.\n";
-  text += fmt::format("schema: simsync/model/v1\nname: {}\nbatch: {}\nsample: sample\nlayers:\n",
-                      yaml_quoted(origin.name), origin.batch);
+  text += "# The work of its layers is not known: their times are in the profile.\n";
+  text += fmt::format("schema: simsync/model/v1\nname: {}\nbatch: {}\nsample: sample\n", yaml_quoted(origin.name),
+                      origin.batch);
+  if (!origin.profile.empty()) text += fmt::format("profile: {}\n", yaml_quoted(origin.profile));
+  text += "layers:\n";
   for (const TracedLayer& layer : traced.layers) text += layer_line(layer);
   return text;
 }
@@ -45,9 +47,11 @@ TracedFiles save_traced_model(const std::string& path, const TracedModel& traced
   if (file.extension() != ".yaml")
     throw InputError(fmt::format("a model goes to a file that ends in .yaml, got '{}'", path),
                      "its profile is written beside it, with the extension .profile.csv");
-  const std::string text = model_text(traced, origin);
-  const Model model = parse_model(text, path);
   const std::string profile = std::filesystem::path(file).replace_extension(".profile.csv").string();
+  TraceOrigin complete = origin;
+  complete.profile = std::filesystem::path(profile).filename().string();
+  const std::string text = model_text(traced, complete);
+  const Model model = parse_model(text, path);
   write_file(path, text);
   save_profile(profile, model,
                {.device = origin.device,
@@ -56,6 +60,7 @@ TracedFiles save_traced_model(const std::string& path, const TracedModel& traced
                 .framework = origin.framework,
                 .source = origin.source,
                 .note = fmt::format("{}", fmt::join(traced.notes, "; ")),
+                .update = traced.update,
                 .steps = traced.steps});
   return {path, profile};
 }

@@ -8,10 +8,11 @@
 namespace simsync {
 
 enum class TraceOpKind {
-  Receive,  ///< a variable, or a part of it, arrives at the worker
-  Compute,  ///< work of the worker's device
-  Send,     ///< a gradient, or a part of it, leaves the worker
-  Update,   ///< a server applies a gradient
+  Receive,    ///< a variable, or a part of it, arrives at the worker
+  Compute,    ///< work of the worker's device
+  Send,       ///< a gradient, or a part of it, leaves the worker
+  Update,     ///< a server applies a gradient; in a step with all-reduces the worker's optimizer
+  AllReduce,  ///< a gradient is summed over the workers; of a fused one, every variable's part is an operation
 };
 const char* name_of(TraceOpKind kind);
 
@@ -19,7 +20,7 @@ const char* name_of(TraceOpKind kind);
 struct TraceOp {
   std::string name;  ///< unique in its step; the same operation has the same name in every step
   TraceOpKind kind = TraceOpKind::Compute;
-  std::string variable;  ///< empty for compute
+  std::string variable;  ///< of compute: the all-reduced variables that it reads, ';' between; else exactly one
   Bytes bytes;           ///< of the message or the gradient; 0 for compute
   Seconds start;         ///< on any clock that all operations of the step share
   Seconds end;
@@ -42,10 +43,14 @@ const std::vector<std::string>& trace_header();
 
 /// Reads a trace (format: models/README.md).
 /// @throws InputError with file and line for an operation that cannot be: of an unknown kind, ending before it starts,
-/// of negative bytes, twice in a step, after one that its step lacks or after itself; and for a step without compute.
+/// of negative bytes, twice in a step, after one that its step lacks or after itself, or of compute that reads a
+/// variable which is not all-reduced; and for a step without compute.
 Trace load_trace(const std::string& path);
 /// The same for text held in memory; `name` stands for the file in messages.
 Trace parse_trace(const std::string& text, const std::string& name);
+
+/// The names in a list with ';' between; an empty text has none.
+std::vector<std::string> split_names(const std::string& list);
 
 /// Writes `trace` in the form that `load_trace` reads: times in seconds, 9 digits after the point.
 /// @throws InputError when `path` cannot be written.

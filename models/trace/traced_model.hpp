@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,9 @@ struct TracedLayer {
 struct TracedModel {
   std::vector<TracedLayer> layers;
   std::vector<std::vector<LayerTime>> steps;  ///< by step of the trace, then by layer
-  std::vector<std::string> notes;             ///< what was left out, and what is only nearly so
+  /// The device's optimizer in a step, where the source has it apart: the median. Not part of any layer's time.
+  std::optional<Seconds> update = {};
+  std::vector<std::string> notes;  ///< what was left out, and what is only nearly so
 };
 
 /// What a source knows beyond the operations.
@@ -62,6 +65,7 @@ struct TraceOrigin {
   std::int64_t batch = 1;  ///< samples of one step
   std::string framework;
   std::string source;
+  std::string profile = {};  ///< file name of its profile, beside it; save_traced_model fills it in
 };
 
 /// The files that save_traced_model wrote.

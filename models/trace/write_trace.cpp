@@ -29,6 +29,8 @@ const char* name_of(TraceOpKind kind) {
       return "send";
     case TraceOpKind::Update:
       return "update";
+    case TraceOpKind::AllReduce:
+      return "all-reduce";
   }
   return "unknown";
 }

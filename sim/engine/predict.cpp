@@ -1,5 +1,7 @@
 #include "sim/engine/predict.hpp"
 
+#include <fmt/format.h>
+
 #include "base/parse_units.hpp"
 #include "models/time_error.hpp"
 #include "sim/engine/interval.hpp"
@@ -33,7 +35,11 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   if (problem.errors.compute) row.time_error = spread_of(*problem.errors.compute);
   row.settings = settings_text(request.settings);
   row.dropped_pct = 100.0 * prediction.dropped;
+  row.memory = problem.memory;
   row.notes = problem.notes;
+  if (!row.memory.fits())
+    row.notes.insert(row.notes.begin(),
+                     fmt::format("{} with a batch of {} per worker {}", row.model, row.batch, misfit_text(row.memory)));
   return row;
 }
 
@@ -49,7 +55,8 @@ PredictedRow predict(const PredictRequest& request, Inputs& inputs) {
 
 const std::vector<std::string>& row_header() {
   static const std::vector<std::string> kHeader =
-      header_with({"step_time_low_s", "step_time_high_s", "fidelity", "profile", "settings", "dropped_pct"});
+      header_with({"step_time_low_s", "step_time_high_s", "fidelity", "profile", "settings", "dropped_pct",
+                   "memory_bound_bytes", "device_memory_bytes"});
   return kHeader;
 }
 
@@ -70,7 +77,9 @@ std::vector<std::string> row_cells(const PredictedRow& row) {
           name_of(row.fidelity),
           row.profile,
           row.settings,
-          format_number(row.dropped_pct)};
+          format_number(row.dropped_pct),
+          std::to_string(row.memory.bound.total().count),
+          row.memory.device_bytes.count > 0 ? std::to_string(row.memory.device_bytes.count) : std::string{}};
 }
 
 }  // namespace simsync

@@ -96,6 +96,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   detail::relate_devices(cluster, model, {.device = device, .precision = precision, .batch = batch});
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
+  RankMemory memory = rank_memory(model, cluster, strategy, profile);
   if (settings.options.steps_per_worker > 0 && !plan.steps_vary())
     notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
   if (settings.options.max_iterations != ReplayOptions{}.max_iterations && plan.steps_vary())
@@ -107,6 +108,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
           .plan = std::move(plan),
           .options = settings.options,
           .errors = {.compute = settings.compute_error, .network = settings.network_error},
+          .memory = std::move(memory),
           .notes = std::move(notes)};
 }
 

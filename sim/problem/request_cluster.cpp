@@ -143,8 +143,13 @@ void relate_devices(Cluster& cluster, const Model& model, const ProfileRequest& 
   ProfileRequest other = first;
   for (NodeGroup& group : cluster.groups) {
     other.device = group.device;
-    if (group.gpus > 0 && group.device != first.device)
-      group.compute_slowdown *= estimated_step(cluster, model, other) / estimated_step(cluster, model, first);
+    if (group.gpus == 0 || group.device == first.device) continue;
+    if (model.layer_of_unknown_work())
+      throw InputError(
+          fmt::format("model '{}' does not tell the work of its layers, so how fast {} is beside {} is not known",
+                      model.name(), group.device, first.device),
+          fmt::format("its profile holds for {}: use a cluster of that device alone", first.device));
+    group.compute_slowdown *= estimated_step(cluster, model, other) / estimated_step(cluster, model, first);
   }
 }
 

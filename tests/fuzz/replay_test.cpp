@@ -17,6 +17,8 @@ int fuzz_compile(const std::uint8_t* data, std::size_t size);
 int fuzz_calibration(const std::uint8_t* data, std::size_t size);
 int fuzz_probes(const std::uint8_t* data, std::size_t size);
 int fuzz_resources(const std::uint8_t* data, std::size_t size);
+int fuzz_trace(const std::uint8_t* data, std::size_t size);
+int fuzz_kineto(const std::uint8_t* data, std::size_t size);
 }
 
 namespace {
@@ -61,7 +63,9 @@ TEST_CASE("seeds and crashers are read without a crash", "[fuzz]") {
                                                             {"compile", fuzz_compile},
                                                             {"calibration", fuzz_calibration},
                                                             {"probes", fuzz_probes},
-                                                            {"resources", fuzz_resources}};
+                                                            {"resources", fuzz_resources},
+                                                            {"trace", fuzz_trace},
+                                                            {"kineto", fuzz_kineto}};
   for (const auto& [name, target] : targets) {
     DYNAMIC_SECTION(name) {
       const auto paths = inputs_of(name);

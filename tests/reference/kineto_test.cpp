@@ -59,7 +59,7 @@ TEST_CASE("a step of VGG-13 has VGG-13's variables", "[kineto]") {
   CHECK(vgg.traced.layers.size() <= 14);
   double first = 0.0;
   for (const TracedLayer& layer : vgg.traced.layers) {
-    if (layer.name == "conv2d.0")
+    if (layer.name == "Conv2d_0")
       first = vgg.traced.steps[0][static_cast<std::size_t>(&layer - vgg.traced.layers.data())].forward.value();
   }
   CHECK(first > 0.0);

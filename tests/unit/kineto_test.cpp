@@ -99,9 +99,114 @@ TEST_CASE("kernels are the compute of the operators that launched them", "[trace
     CHECK_THAT(times[1].forward.value(), WithinRel(50e-6, 1e-9));
     CHECK_THAT(times[1].backward.value(), WithinRel(70e-6, 1e-9));
   }
-  CHECK(imported.notes == std::vector<std::string>{"left out: optimizers, 20.00 us in a step",
-                                                   "left out: collectives (kernels of NCCL), 200.00 us in a step",
+  CHECK(imported.notes == std::vector<std::string>{"left out: collectives, 1 of untold size and 200.00 us in a step",
                                                    "left out: copies between host and device, 10.00 us in a step"});
+  REQUIRE(imported.update);
+  CHECK_THAT(imported.update->value(), WithinRel(20e-6, 1e-9));
+}
+
+TEST_CASE("collectives say their bytes in the kernel, or where the operator handed them over", "[trace]") {
+  const std::string arguments = R"("In msg nelems":1000,"Out msg nelems":250,"dtype":"Half")";
+  Events events;
+  add_step(events, 1, 1000);
+  events.add("cpu_op", "record_param_comms", 2, 1082.4, 1082.6, arguments);
+  const auto note = [](const std::string& text) {
+    const ScratchFile file(text);
+    return import_kineto(file.path()).notes.front();
+  };
+  // The larger of 1,000 and 250 elements, two bytes each.
+  const std::string expected = "left out: collectives, 1 with 2.0 KiB and 200.00 us in a step";
+  CHECK(note(events.file()) == expected);
+  Events kernel;
+  add_step(kernel, 1, 1000);
+  std::string text = kernel.file();
+  const std::string name = R"("name":"ncclKernel_AllReduce_RING_LL_Sum_float")";
+  const auto at = text.find("\"args\":{", text.find(name)) + 8;
+  CHECK(note(text.insert(at, arguments + ",")) == expected);
+}
+
+TEST_CASE("collectives of Gloo are ranges of the host and no compute", "[trace]") {
+  Events events;
+  events.add("user_annotation", "ProfilerStep#1", 1, 0, 400);
+  events.op("aten::conv2d", 1, 10, 60, 1);
+  events.op("autograd::engine::evaluate_function: ConvolutionBackward0", 1, 100, 190, 1).accumulate(1, 200, "[4]");
+  events.op("c10d::allreduce_", 1, 210, 215);
+  events.add("user_annotation", "gloo:all_reduce", 3, 211, 261, R"("Input Dims":[[4]],"Input type":["float"])");
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  // 50 and 90, and the two that accumulate.
+  CHECK_THAT(compute_of(imported.trace.steps[0]).value(), WithinRel(142e-6, 1e-9));
+  CHECK(imported.notes == std::vector<std::string>{"left out: collectives, 1 with 16 B and 50.00 us in a step"});
+  CHECK(!imported.update);
+}
+
+TEST_CASE("what follows the last gradient is the optimizer where none is marked", "[trace]") {
+  Events events;
+  events.add("user_annotation", "ProfilerStep#1", 1, 0, 400);
+  events.op("aten::conv2d", 1, 10, 60, 1);
+  events.op("autograd::engine::evaluate_function: ConvolutionBackward0", 1, 100, 190, 1).accumulate(1, 200, "[4]");
+  events.op("aten::add_", 1, 220, 250);
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  CHECK_THAT(compute_of(imported.trace.steps[0]).value(), WithinRel(142e-6, 1e-9));
+  REQUIRE(imported.update);
+  CHECK_THAT(imported.update->value(), WithinRel(30e-6, 1e-9));
+  CHECK(imported.notes ==
+        std::vector<std::string>{"no optimizer is marked (Optimizer.step): what begins after the last "
+                                 "gradient of a step counts as one"});
+}
+
+TEST_CASE("layers are called like the modules that read their variables", "[trace]") {
+  Events events;
+  add_step(events, 1, 1000);
+  events.add("python_function", "nn.Module: Net_0", 1, 1008, 1045);
+  events.add("python_function", "nn.Module: Conv2d_0", 1, 1009, 1021);
+  events.add("python_function", "nn.Module: Head_0", 1, 1028, 1042);
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  const TracedModel traced = layers_of(imported.trace, imported.hints);
+  REQUIRE(traced.layers.size() == 2);
+  CHECK(traced.layers[0].name == "Conv2d_0");
+  CHECK(traced.layers[0].kind == LayerKind::Conv);
+  CHECK(traced.layers[1].name == "Head_0");
+  // Two operators with variables in one module are told apart.
+  Events one;
+  add_step(one, 1, 1000);
+  one.add("python_function", "nn.Module: Net_0", 1, 1008, 1045);
+  const ScratchFile both(one.file());
+  const ImportedTrace named = import_kineto(both.path());
+  CHECK(named.hints.variables.contains("Net_0.conv2d.0/weight"));
+  CHECK(named.hints.variables.contains("Net_0.linear.0/weight"));
+}
+
+TEST_CASE("what would have to be held as a whole has limits", "[trace]") {
+  const auto refusal = [](const std::string& text) {
+    return refusal_of(ScratchFile(text), [](const std::string& path) { return import_kineto(path); });
+  };
+  const std::size_t mega = 1 << 20;
+  const std::string list = R"({"traceEvents":[{"ph":"X","name":")";
+  CHECK(refusal(list + std::string(17 * mega, 'a') + R"("}]})") ==
+        "FILE has a text of more than 16 MiB | this is no trace of a profiler");
+  std::string numbers = R"({"traceEvents":[{"args":[1)";
+  while (numbers.size() < 65 * mega) numbers += ",1";
+  CHECK(refusal(numbers + "]}]}") == "FILE has an object of more than 64 MiB | this is no trace of a profiler");
+  CHECK(refusal(std::string(300, '[')) ==
+        "FILE has more than 256 objects and arrays inside one another | this is no trace of a profiler");
+  // Many small events are no large object, nor are brackets and quotes in a text.
+  std::string events = R"({"other":[1],"traceEvents":[{"name":"\\\"[[{"})";
+  while (events.size() < 65 * mega) events += R"(,{"ph":"M","args":{"name":"[[[["}})";
+  CHECK(refusal(events + "]}") ==
+        "FILE has no operators (events of category cpu_op) | record with activities=[ProfilerActivity.CPU, ...]");
+}
+
+TEST_CASE("PyTorch's older profiler is refused by name", "[trace]") {
+  const ScratchFile file(
+      R"([{"name": "aten::conv2d", "ph": "X", "ts": 1, "dur": 5, "tid": 1, "pid": "CPU functions", "args": {}}])");
+  CHECK(
+      refusal_of(file, [](const std::string& path) { return import_kineto(path); }) ==
+      "FILE comes from export_chrome_trace() of PyTorch's older profiler (a PyTorch without Kineto, such as Debian's "
+      "python3-torch): it has neither the shapes of operators nor which backward function belongs to which of them | "
+      "write the events of that profiler with models/trace/export_torch.py, or record with a PyTorch that has Kineto");
 }
 
 TEST_CASE("a gradient of two bytes an element keeps its bytes", "[trace]") {

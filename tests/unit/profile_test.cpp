@@ -1,6 +1,7 @@
 #include "models/profile.hpp"
 
 #include <filesystem>
+#include <functional>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
@@ -206,13 +207,16 @@ TEST_CASE("steps of a table are kept apart", "[models][profile]") {
   CHECK(profile.source == ProfileSource::Measured);
   REQUIRE(profile.steps.size() == 3);
   CHECK_THAT(profile.steps[2][0].backward.value(), WithinRel(90e-6, 1e-12));
-  // Medians of 1, 9, 2 and of 10, 20, 90.
-  CHECK_THAT(profile.layers[0].forward.value(), WithinRel(2e-6, 1e-12));
-  CHECK_THAT(profile.layers[0].backward.value(), WithinRel(20e-6, 1e-12));
+  // Medians of 1, 9, 2 and of 10, 20, 90, beside 3 and 4: 29 us. The steps took 18, 36 and 99 us: 36 in the middle.
+  CHECK_THAT(profile.layers[0].forward.value(), WithinRel(2e-6 * 36.0 / 29.0, 1e-12));
+  CHECK_THAT(profile.layers[0].backward.value(), WithinRel(20e-6 * 36.0 / 29.0, 1e-12));
+  CHECK_THAT((profile.forward() + profile.backward()).value(), WithinRel(36e-6, 1e-12));
   ProfileRequest drawn = wanted;
   drawn.mean = true;
   CHECK_THAT(make_profile(model, drawn).layers[0].forward.value(), WithinRel(4e-6, 1e-12));
   CHECK_THAT(make_profile(model, drawn).layers[0].backward.value(), WithinRel(40e-6, 1e-12));
+  // An estimate: five passes over 1,000 B and one launch.
+  CHECK_THAT(profile.update.value(), WithinRel(estimate_profile(model, plain(), 1).update.value(), 1e-12));
   // The manifest is the same profile.
   wanted.profile = (folder / "simsync-steps.yaml").string();
   CHECK(make_profile(model, wanted).steps.size() == 3);
@@ -223,6 +227,92 @@ TEST_CASE("steps of a table are kept apart", "[models][profile]") {
   CHECK_THAT(ten.steps[1][0].forward.value(), WithinRel(9e-6 * 6.0 / 1.004, 1e-12));
   std::filesystem::remove(file);
   std::filesystem::remove(folder / "simsync-steps.yaml");
+}
+
+namespace {
+
+/// What was thrown, with what helps behind ` | `.
+std::string refusal(const std::function<void()>& ask) {
+  try {
+    ask();
+  } catch (const InputError& e) {
+    return e.diagnostics().front().message + " | " + e.diagnostics().front().help;
+  }
+  return "none";
+}
+
+/// A layer whose work is not known, as the layers of traces are.
+Model traced_model(const std::string& more = {}) {
+  return parse_model(
+      "schema: simsync/model/v1\nname: traced\nbatch: 4\nsample: row\n" + more +
+          "layers:\n  - {layer: a, kind: dense, parameters: [[250]], forward_flops: 0, output_bytes: 0B}\n",
+      "traced.yaml");
+}
+
+}  // namespace
+
+TEST_CASE("a model that does not tell its work needs a profile", "[models][profile]") {
+  const std::string needed =
+      "model 'traced' needs a profile: the work of its layer 'a' is not known, so its time cannot be estimated | "
+      "'simsync import kineto TRACE --device D --out m.yaml' writes a model together with its profile; --set "
+      "profile=F.csv names one";
+  ProfileRequest wanted{.device = "d", .batch = 4, .roofline = plain()};
+  CHECK(refusal([&] { (void)make_profile(traced_model(), wanted); }) == needed);
+  wanted.profile = "roofline";
+  CHECK(refusal([&] { (void)make_profile(traced_model(), wanted); }) == needed);
+  CHECK(!two_layers().layer_of_unknown_work());
+  for (const std::string& name : known_models()) {
+    INFO(name);
+    CHECK(!find_model(name).layer_of_unknown_work());
+  }
+}
+
+TEST_CASE("a model's file names its profile", "[models][profile]") {
+  const std::string folder = (std::filesystem::temp_directory_path() / "simsync-own-profile").string();
+  std::filesystem::create_directory(folder);
+  const std::string layers =
+      "layers:\n  - {layer: a, kind: dense, parameters: [[250]], forward_flops: 0, output_bytes: 0B}\n";
+  const std::string head = "schema: simsync/model/v1\nname: m\n";
+  write_file(folder + "/m.yaml", head + "batch: 4\nsample: row\nprofile: m.profile.csv\n" + layers);
+  write_file(folder + "/n.yaml", head + "extends: ./m.yaml\n");
+  ProfileRequest wanted{.device = "d", .precision = "fp32", .batch = 4, .roofline = plain()};
+  const Model model = load_model(folder + "/m.yaml");
+  CHECK(model.profile() == folder + "/m.profile.csv");
+  CHECK(load_model(folder + "/n.yaml").profile() == folder + "/m.profile.csv");
+  CHECK(refusal([&] { (void)make_profile(model, wanted); }) ==
+        "model 'm' names a profile that does not exist: " + folder +
+            "/m.profile.csv | --set profile=F.csv names another one");
+  const auto save = [&](const std::string& file, double forward, std::vector<std::vector<LayerTime>> steps) {
+    if (steps.empty()) steps = {{{Seconds{forward}, Seconds{1.0}}}};
+    save_profile(folder + "/" + file, model,
+                 {.device = "d",
+                  .precision = "fp32",
+                  .batch = 4,
+                  .framework = "none",
+                  .source = "here",
+                  .note = "",
+                  .update = Seconds{0.25},
+                  .steps = steps});
+  };
+  save("m.profile.csv", 2.0, {});
+  save("other.csv", 5.0, {});
+  const Profile own = make_profile(model, wanted);
+  CHECK(own.source == ProfileSource::Measured);
+  CHECK_THAT(own.step().value(), WithinRel(3.25, 1e-9));  // 2 + 1 and the optimizer's 0.25
+  wanted.profile = folder + "/other.csv";
+  CHECK_THAT(make_profile(model, wanted).step().value(), WithinRel(6.25, 1e-9));
+  wanted.profile = "auto";
+  wanted.device = "another";
+  CHECK(refusal([&] { (void)make_profile(model, wanted); }) ==
+        "profile 'm.profile' was measured on d at fp32; model 'm' does not tell the work of its layers to scale it to "
+        "another at fp32 by | record a trace on that device and import it");
+  wanted.device = "d";
+  save("m.profile.csv", 2.0, {{{Seconds{-1.0}, Seconds{0.0}}}});
+  CHECK(refusal([&] { (void)make_profile(model, wanted); }) ==
+        folder +
+            "/m.profile.csv: a step has no row of layer 'a' | model 'm' does not tell the work of its layers to fill "
+            "the gap by");
+  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("a profile is saved as a table", "[models][profile]") {

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "models/reader.hpp"
+#include "models/trace/importers.hpp"
 #include "models/trace/traced_model.hpp"
 #include "models/trace/update_line.hpp"
 #include "tests/support/catch.hpp"
@@ -74,7 +75,7 @@ TEST_CASE("further columns of a trace are not looked at", "[trace]") {
 
 TEST_CASE("wrong rows of a trace are named with their line", "[trace]") {
   CHECK(complaint("1,a,computes,,0,0,1,\n") ==
-        "t.csv:2:1: error: column 'kind': 'computes' is not one of receive, compute, send, update\n"
+        "t.csv:2:1: error: column 'kind': 'computes' is not one of receive, compute, send, update, all-reduce\n"
         "  help: did you mean 'compute'?\n");
   CHECK(complaint("1,a,compute,,0,2,1,\n") == "t.csv:2:1: error: operation 'a' ends at 1 s, before it starts at 2 s\n");
   CHECK(complaint("1,load,compute,,0,0,1,\n1,b,compute,,0,1,2,loda\n") ==
@@ -89,7 +90,9 @@ TEST_CASE("wrong rows of a trace are named with their line", "[trace]") {
   CHECK(complaint("1,r,receive,v,1.5,0,1,\n") ==
         "t.csv:2:1: error: column 'bytes': expected a whole number, got 1.5\n");
   CHECK(complaint("1,r,receive,,4,0,1,\n") == "t.csv:2:1: error: column 'variable' is empty, which no 'receive' is\n");
-  CHECK(complaint("1,a,compute,v,0,0,1,\n") == "t.csv:2:1: error: column 'variable': a compute operation has none\n");
+  CHECK(complaint("1,a,compute,v,0,0,1,\n") ==
+        "t.csv:2:1: error: column 'variable': a compute operation names the all-reduced variables that it reads, and "
+        "step 1 all-reduces no 'v'\n");
   CHECK(complaint("1,a,compute,,4,0,1,\n") == "t.csv:2:1: error: column 'bytes': a compute operation moves none\n");
   CHECK(complaint("1,a,compute,,0,,1,\n") == "t.csv:2:1: error: column 'start_s' is empty\n");
   CHECK(complaint("1,a,compute,,0,0,1,b;;c\n") ==
@@ -254,6 +257,36 @@ TEST_CASE("names that no model takes are made ones that it does", "[trace]") {
   const Model model =
       parse_model(model_text(traced, {.name = "x", .device = "GPU", .framework = "f", .source = "made up"}), "t.yaml");
   CHECK(model.variable(0).name == "tower_0.conv_1/w");
+}
+
+TEST_CASE("all-reduced variables make layers, and their collectives are no compute", "[trace]") {
+  const Trace trace = parse_trace(
+      "step,op,kind,variable,bytes,start_s,end_s,after\n"
+      "1,f1,compute,a,,0,1,\n"
+      "1,f2,compute,b;a,,1,3,f1\n"
+      "1,b2,compute,,,3,7,f2\n"
+      "1,sum b,all-reduce,b,400,7,9,b2\n"
+      "1,b1,compute,,,7,10,b2\n"
+      "1,sum a,all-reduce,a,800,10,13,b1\n"
+      "1,sum c,all-reduce,c,80,12,14,b1\n"
+      "1,step,update,a,,14,14.5,sum a\n",
+      "t.csv");
+  CHECK(trace_text(parse_trace(trace_text(trace), "again")) == trace_text(trace));
+  const ImportedTrace imported = import_own(trace);
+  const TracedModel traced = layers_of(imported.trace, imported.hints);
+  CHECK(names(traced) == std::vector<std::string>{"a", "b"});
+  // Forward 1 and 2 s, backward 4 s of b's layer and 3 s of a's.
+  CHECK_THAT(traced.steps[0][0].forward.value(), WithinRel(1.0, 1e-12));
+  CHECK_THAT(traced.steps[0][0].backward.value(), WithinRel(3.0, 1e-12));
+  CHECK_THAT(traced.steps[0][1].forward.value(), WithinRel(2.0, 1e-12));
+  CHECK_THAT(traced.steps[0][1].backward.value(), WithinRel(4.0, 1e-12));
+  CHECK(traced.layers[0].variables[0].shape == std::vector<std::int64_t>{200});
+  REQUIRE(imported.update);
+  CHECK_THAT(imported.update->value(), WithinRel(0.5, 1e-12));
+  CHECK(!fit_updates(imported.trace));
+  // From 7 to 9 and from 10 to 14 s; 400 + 800 + 80 B.
+  CHECK(imported.notes == std::vector<std::string>{"left out: collectives of 1.2 KiB, 6.000 s in a step"});
+  CHECK(traced.notes == std::vector<std::string>{"left out, because sent and never received: c (80 B)"});
 }
 
 TEST_CASE("updates on a server give a line where they tell one", "[trace]") {

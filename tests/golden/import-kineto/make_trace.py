@@ -1,21 +1,22 @@
 #!/usr/bin/python3
 """Records five training steps of a small network on a CPU and writes them as a trace of PyTorch's profiler.
 
-Debian's PyTorch (python3-torch) is built without Kineto, so that its profiler has no such traces. What its older profiler
-records, of the same operators (times, threads, sequence numbers, shapes), is written in Kineto's form here.
+Debian's PyTorch (python3-torch) is built without Kineto; models/trace/export_torch.py writes what its older profiler records
+in Kineto's form.
 
     python3 make_trace.py trace.json.gz
 """
-import gzip
-import json
+import pathlib
 import sys
 
 import torch
 from torch.autograd import profiler
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "models" / "trace"))
+from export_torch import write_trace  # noqa: E402 (the path comes first)
+
 STEPS = 5
 WARM_UP = 3
-USER_SCOPE = 7
 
 
 def network():
@@ -50,38 +51,11 @@ def record():
         for _ in range(STEPS):
             with profiler.record_function("ProfilerStep#0"):
                 train_step(net, optimizer, loss)
-    return result.function_events
-
-
-def kineto_event(event, steps):
-    name, category, arguments = event.name, "cpu_op", {}
-    if event.scope == USER_SCOPE:
-        category = "user_annotation"
-        if name.startswith("ProfilerStep"):
-            name = "ProfilerStep#%d" % next(steps)
-    if event.sequence_nr >= 0:
-        arguments.update({"Fwd thread id": event.fwd_thread, "Sequence number": event.sequence_nr})
-    if event.input_shapes:
-        arguments["Input Dims"] = event.input_shapes
-        arguments["Input type"] = ["float" if shape else "" for shape in event.input_shapes]
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": 1,
-        "tid": event.thread,
-        "ts": event.time_range.start,
-        "dur": event.time_range.elapsed_us(),
-        "args": arguments,
-    }
+    return result
 
 
 def main():
-    steps = iter(range(STEPS))
-    events = sorted(record(), key=lambda event: (event.time_range.start, -event.time_range.elapsed_us()))
-    trace = {"schemaVersion": 1, "record_shapes": 1, "traceEvents": [kineto_event(e, steps) for e in events]}
-    with gzip.GzipFile(sys.argv[1], "wb", 9, mtime=0) as file:
-        file.write(json.dumps(trace, separators=(",", ":")).encode())
+    write_trace(record(), sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,46 @@
+// The least memory of a device that a training step needs.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+
+namespace simsync {
+
+/// What a rank holds of one variable as a whole; rows that a step looks up count for nothing.
+struct HeldVariable {
+  bool weights = true;
+  /// Until the gradients of all layers are there, as where one optimizer step follows the backward pass.
+  bool gradient = true;
+  /// A momentum for every weight: the estimate of update times assumes the same optimizer.
+  bool state = true;
+};
+
+/// What decides a rank's memory besides the model.
+struct MemoryDemand {
+  std::int64_t batch = 1;                    ///< samples on the rank
+  std::string precision = "fp32";            ///< fp32, tf32, amp, fp16 or bf16
+  std::vector<HeldVariable> variables = {};  ///< by VariableId; empty: all as HeldVariable says
+  Bytes buffers = {};                        ///< of the communication library
+};
+
+/// A lower bound, by what it consists of. Gradients and activations are those of the moment at which both together are
+/// most: while the backward pass goes on, the one grow and the others are freed.
+struct MemoryBound {
+  Bytes weights;
+  Bytes state;  ///< of the optimizer
+  Bytes buffers;
+  Bytes gradients = {};
+  Bytes activations = {};
+  [[nodiscard]] Bytes total() const { return weights + state + buffers + gradients + activations; }
+};
+
+/// What a step needs at least, if nothing is recomputed, offloaded or cut over several ranks. Of the activations only
+/// those count that the backward pass reads: the inputs of products, normalizations, pools and losses, and the outputs
+/// of recurrent layers. What an activation may overwrite, masks, workspaces, the attention matrix, the framework's own
+/// memory and the gradients of activations are left out. Layers that do not tell their output count for nothing. Half
+/// precision has two bytes an activation and, without `amp`, two a weight and a gradient.
+MemoryBound memory_bound(const Model& model, const MemoryDemand& demand);
+
+}  // namespace simsync

@@ -1,0 +1,30 @@
+// Whether the state of a training step can fit into the devices that are to run it.
+#pragma once
+#include <string>
+
+#include "models/memory.hpp"
+#include "models/profile.hpp"
+#include "platforms/cluster.hpp"
+#include "strategies/strategy.hpp"
+
+namespace simsync {
+
+/// What every worker needs at least, beside the smallest device among the workers.
+struct RankMemory {
+  MemoryBound bound;
+  std::string device;
+  Bytes device_bytes;  ///< 0: its description does not tell, and everything fits
+  [[nodiscard]] bool fits() const { return device_bytes.count == 0 || bound.total() <= device_bytes; }
+};
+
+/// What `strategy` keeps on a worker: weights that servers hand out as a whole, gradients and optimizer state where the
+/// worker applies the optimizer after the whole backward pass, copies of gradients in buckets (PyTorch) or in a fusion
+/// buffer (Horovod). Batch and precision are those of `profile`.
+RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile);
+
+/// `needs at least 3.20 GiB, T4 has 16.00 GiB`.
+std::string memory_text(const RankMemory& memory);
+/// `does not fit: needs at least ...`, and what it consists of.
+std::string misfit_text(const RankMemory& memory);
+
+}  // namespace simsync

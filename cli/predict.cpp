@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -12,10 +13,12 @@
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
+#include "cli/sweep.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/calibration.hpp"
 #include "sim/engine/explain.hpp"
 #include "sim/engine/explain_pace.hpp"
+#include "sim/engine/verdict.hpp"
 #include "sim/timeline/timeline.hpp"
 
 namespace simsync {
@@ -28,11 +31,13 @@ struct PredictOptions {
   std::string csv;
   std::string timeline;
   bool explain = false;
+  bool table = false;
 };
 
-void print_summary(const PredictedRow& row, const Prediction& prediction) {
+void print_summary(const PredictedRow& row, const Prediction& prediction, const std::string& basis) {
   std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy,
                            row.workers, row.batch);
+  std::cout << fmt::format("  rests on     {}\n", basis);
   std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
   if (prediction.step_error >= 0.0005)
     std::cout << fmt::format("  steps vary   mean of {}, its standard error {:.1f} %\n", prediction.steps_per_worker,
@@ -52,16 +57,49 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
                            prediction.steps.size());
 }
 
-/// The path first: the replays of what_if may take several times as long as the prediction did. Workers at their own
-/// pace have no step in common, so no path through one either.
+/// The verdict first, so that the replays of what_if, which may take several times as long as the prediction did, come
+/// before any text. Workers at their own pace have no step in common, so no path through one either.
 void print_explanation(std::ostream& out, const Problem& problem, const Prediction& prediction) {
   if (!problem.plan.in_lock_step()) {
     out << pace_text(problem, prediction);
     return;
   }
-  out << to_text(explain(problem, prediction)) << std::flush;
+  std::vector<WhatIf> answers;
+  {
+    ProgressBar bar(kWhatIfs);
+    what_if(problem, prediction, [&](const WhatIf& answer) {
+      answers.push_back(answer);
+      bar.set(answers.size(), kWhatIfs, "what if it cost nothing: " + answer.what);
+    });
+  }
+  const Explanation explanation = explain(problem, prediction);
+  out << verdict(problem, explanation, step_parts(problem, prediction, explanation.path), answers);
+  out << to_text(explanation);
   out << fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(prediction.step));
-  what_if(problem, prediction, [&](const WhatIf& answer) { out << to_text(answer, prediction.step) << std::flush; });
+  for (const WhatIf& answer : answers) out << to_text(answer, prediction.step);
+}
+
+/// `ps,ddp` or `all`.
+bool is_list(const std::string& strategies) {
+  return strategies == "all" || (strategies.find(',') != std::string::npos && !std::filesystem::exists(strategies));
+}
+
+void run_sweep_of(const PredictOptions& options) {
+  const std::string& list = options.request.strategy;
+  if (options.explain || !options.timeline.empty())
+    throw InputError("--strategy " + list + ": --explain and --timeline are about one strategy",
+                     "'simsync compare' explains two side by side");
+  SweepOptions sweep;
+  sweep.models = {options.request.model};
+  sweep.clusters = {options.request.cluster};
+  sweep.strategies = CLI::detail::split(list, ',');
+  sweep.workers = {options.request.workers};
+  if (options.batch != 0) sweep.batches = {options.batch};
+  sweep.settings = options.settings;
+  sweep.calibration = options.request.calibration;
+  sweep.csv = options.csv;
+  sweep.table = options.table;
+  run_sweep(sweep);
 }
 
 /// With a bar for those that take long.
@@ -80,6 +118,8 @@ void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
   request.settings = parse_settings(options.settings);
+  check_single_values(request.settings);
+  if (is_list(request.strategy)) return run_sweep_of(options);
   if (options.timeline == "-")
     throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
   Problem problem = prepare(request);
@@ -90,6 +130,7 @@ void run_predict(const PredictOptions& options) {
                                calibration.cluster, problem.cluster.name);
   }
   problem.options.record = options.explain || !options.timeline.empty();
+  if (problem.plan.in_lock_step() && !problem.plan.steps_vary()) problem.options.recorded_steps = 1;
   const Prediction prediction = replay_with_bar(problem);
   const PredictedRow row = row_of(request, problem, prediction);
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
@@ -110,7 +151,7 @@ void run_predict(const PredictOptions& options) {
   const bool table_out = options.csv == "-";
   if (table_out) std::cout << table << std::flush;
   if (!options.csv.empty() && !table_out) write_file(options.csv, table);
-  if (!table_out) print_summary(row, prediction);
+  if (!table_out) print_summary(row, prediction, rests_on(problem, request));
   if (options.explain) print_explanation(table_out ? std::cerr : std::cout, problem, prediction);
 }
 
@@ -124,7 +165,8 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->required();
   command
       ->add_option("--strategy", options->request.strategy,
-                   "Strategy: a builder or preset ('simsync list strategies') or a path")
+                   "Strategy: a builder or preset ('simsync list strategies') or a path; several, with commas, or "
+                   "'all' are ranked as sweep does")
       ->required();
   command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")
       ->capture_default_str()
@@ -138,6 +180,7 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->check(key_and_value());
   command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")
       ->check(file_name());
+  command->add_flag("--table", options->table, "Of several strategies: print the ranking also where it is no terminal");
   command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")
       ->check(file_name());
   command->add_flag("--explain", options->explain,

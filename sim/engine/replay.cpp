@@ -39,7 +39,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       buckets_(network_, ways_),
       sends_(cluster, network_, ways_),
       telling_(plan, cells_, topology_, ports_, sends_),
-      recorder_(options.record),
+      recorder_(options),
       pace_(cells_.ranks().size()),
       enough_(options.steps_per_worker, longest_block(plan), plan.has_common_steps() ? 1 : cells_.ranks().size()),
       left_behind_(plan, cells_),
@@ -107,7 +107,7 @@ void Replay::note_pace(const Instance& ended) {
   if (ended.op == plan_.step_end) pace_.note(static_cast<std::size_t>(ended.cell), network_.now());
   if (ended.op == plan_.global_step) {
     left_behind_.step_ended();
-    if (!stopped_) iteration_end_.push_back(network_.now());
+    if (!stopped_) end_step();
   }
   if (!plan_.in_lock_step()) stop_when_enough();
   const bool counts =
@@ -159,7 +159,7 @@ void Replay::tell(const Instance& waiting, std::int32_t cause) {
 void Replay::finish_iteration(int k) {
   if (stopped_) return;
   // Iterations end in order: every op of k + 1 has a way back to one of k.
-  if (plan_.global_step < 0) iteration_end_.push_back(network_.now());
+  if (plan_.global_step < 0) end_step();
   iterations_[static_cast<std::size_t>(k)]->pending = {};
   if (!plan_.in_lock_step()) return;
   if (plan_.steps_vary()) return stop_when_enough();
@@ -168,6 +168,11 @@ void Replay::finish_iteration(int k) {
   const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();
   steady_ = repeats(k) && (k > 1 || !overlapped);
   stopped_ = steady_ || k + 1 >= options_.max_iterations;
+}
+
+void Replay::end_step() {
+  iteration_end_.push_back(network_.now());
+  recorder_.step_ends(network_.now());
 }
 
 /// Whether iteration k took as long as the one before.
@@ -358,7 +363,8 @@ Prediction Replay::result() {
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(cells_.ranks().size());
   out.flows = network_.flows_started();
-  if (options_.record) record_into(out);
+  out.recorded = recorder_.on();
+  if (out.recorded) record_into(out);
   return out;
 }
 

@@ -27,9 +27,11 @@ struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
   int max_iterations = 12;   ///< of steps that do not vary; 1: the first, from a cold start, without a look at the next
   int steps_per_worker = 0;  ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
-  double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
-  std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
-  bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
+  double convergence = 1e-3;       ///< relative difference up to which steps count as equal: see replay
+  std::int64_t most_work = 0;      ///< give up beyond so much Prediction::work; 0: never
+  bool record = false;             ///< keep the spans of every op, for the timeline and the explanation
+  int recorded_steps = 0;          ///< keep only what the last so many steps consist of; 0: all
+  std::int64_t most_recorded = 0;  ///< keep nothing (Prediction::recorded) once this many spans and flows are; 0: never
   std::function<void(const ReplayProgress&)> progress{};  ///< called now and then; a short replay ends before
 };
 

@@ -83,6 +83,7 @@ struct Prediction {
   std::int64_t flows = 0;
   std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
   bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing
+  bool recorded = false;  ///< what follows is there
   // Only when recorded:
   std::vector<Span> spans;      ///< in order of completion
   std::vector<Place> ranks;     ///< simulated ranks: cell of a Rank op -> place

@@ -143,7 +143,10 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
 
 CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
   ProgressBar bar(0);
-  options.progress = [&](std::size_t done, std::size_t total, const std::string& what) { bar.set(done, total, what); };
+  options.progress = [&](std::size_t done, std::size_t total, const std::string& what) {
+    const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
+    bar.set_round(share, fmt::format("{}  {}/{}", what, done, total));
+  };
   return calibrate(measured.cluster, measured.fitted, options);
 }
 

@@ -9,6 +9,7 @@
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
+#include "base/wrap.hpp"
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
 #include "cli/terminal.hpp"

@@ -14,12 +14,12 @@
 #include "cli/commands.hpp"
 #include "cli/settings.hpp"
 #include "cli/sweep.hpp"
+#include "cli/timeline_flags.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/calibration.hpp"
 #include "sim/engine/explain.hpp"
 #include "sim/engine/explain_pace.hpp"
 #include "sim/engine/verdict.hpp"
-#include "sim/timeline/timeline.hpp"
 
 namespace simsync {
 namespace {
@@ -29,7 +29,7 @@ struct PredictOptions {
   std::int64_t batch = 0;
   std::vector<std::string> settings;
   std::string csv;
-  std::string timeline;
+  TimelineFlags timeline;
   bool explain = false;
   bool table = false;
 };
@@ -69,7 +69,7 @@ void print_explanation(std::ostream& out, const Problem& problem, const Predicti
     ProgressBar bar(kWhatIfs);
     what_if(problem, prediction, [&](const WhatIf& answer) {
       answers.push_back(answer);
-      bar.set(answers.size(), kWhatIfs, "what if it cost nothing: " + answer.what);
+      bar.set(answers.size(), "what if it cost nothing: " + answer.what);
     });
   }
   const Explanation explanation = explain(problem, prediction);
@@ -86,7 +86,7 @@ bool is_list(const std::string& strategies) {
 
 void run_sweep_of(const PredictOptions& options) {
   const std::string& list = options.request.strategy;
-  if (options.explain || !options.timeline.empty())
+  if (options.explain || options.timeline.given())
     throw InputError("--strategy " + list + ": --explain and --timeline are about one strategy",
                      "'simsync compare' explains two side by side");
   SweepOptions sweep;
@@ -102,16 +102,27 @@ void run_sweep_of(const PredictOptions& options) {
   run_sweep(sweep);
 }
 
-/// With a bar for those that take long.
+/// With a bar for those that take long: how many iterations there will be is not known before.
 Prediction replay_with_bar(const Problem& problem) {
   ProgressBar bar(0);
   ReplayOptions options = problem.options;
   options.progress = [&](const ReplayProgress& now) {
-    const auto total = std::max(now.completed, now.expected * now.ops);
-    bar.set(static_cast<std::size_t>(now.completed), static_cast<std::size_t>(total),
-            fmt::format("iteration {}, {} flows", now.iterations + 1, now.flows));
+    const auto done = static_cast<double>(now.completed - now.iterations * now.ops);
+    bar.set_round(done / static_cast<double>(std::max<std::int64_t>(1, now.ops)),
+                  fmt::format("iteration {}, {} flows so far", now.iterations + 1, now.flows));
   };
   return replay(problem.plan, problem.cluster, options);
+}
+
+/// As little as is needed: an explanation takes all ranks, a timeline those that it shows.
+void choose_record(const PredictOptions& options, const TimelineOptions& drawn, Problem& problem) {
+  ReplayOptions& record = problem.options;
+  record.record = options.explain || options.timeline.given();
+  record.record_rates = options.timeline.given();
+  record.recorded_steps = options.timeline.given() ? drawn.last_steps : 1;
+  // Which of the steps that vary is explained is known at the end.
+  if (options.explain && problem.plan.steps_vary()) record.recorded_steps = 0;
+  if (!options.explain) record.recorded_ranks = drawn.ranks;
 }
 
 void run_predict(const PredictOptions& options) {
@@ -120,7 +131,7 @@ void run_predict(const PredictOptions& options) {
   request.settings = parse_settings(options.settings);
   check_single_values(request.settings);
   if (is_list(request.strategy)) return run_sweep_of(options);
-  if (options.timeline == "-")
+  if (options.timeline.file == "-")
     throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
   Problem problem = prepare(request);
   if (!request.calibration.empty()) {
@@ -129,8 +140,8 @@ void run_predict(const PredictOptions& options) {
       std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
                                calibration.cluster, problem.cluster.name);
   }
-  problem.options.record = options.explain || !options.timeline.empty();
-  if (problem.plan.in_lock_step() && !problem.plan.steps_vary()) problem.options.recorded_steps = 1;
+  const TimelineOptions drawn = timeline_options(options.timeline, problem.plan, problem.cluster);
+  choose_record(options, drawn, problem);
   const Prediction prediction = replay_with_bar(problem);
   const PredictedRow row = row_of(request, problem, prediction);
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
@@ -144,9 +155,8 @@ void run_predict(const PredictOptions& options) {
         "more (now {})\n",
         100.0 * prediction.step_error, prediction.steps_per_worker);
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
-  if (!options.timeline.empty())
-    write_file(options.timeline,
-               [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, prediction); });
+  if (options.timeline.given())
+    write_timeline_file(options.timeline, {problem.plan, problem.cluster, prediction}, drawn);
   // Standard output carries data only: beside a table, the explanation is a message.
   const bool table_out = options.csv == "-";
   if (table_out) std::cout << table << std::flush;
@@ -181,8 +191,7 @@ void setup_predict(CLI::App& app, Outcome&) {
   command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")
       ->check(file_name());
   command->add_flag("--table", options->table, "Of several strategies: print the ranking also where it is no terminal");
-  command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")
-      ->check(file_name());
+  add_timeline_flags(*command, options->timeline);
   command->add_flag("--explain", options->explain,
                     "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
   command->callback([options] { run_predict(*options); });

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "cli/failure.hpp"
+#include "cli/help.hpp"
 #include "cli/unknown.hpp"
 
 namespace simsync {
@@ -26,6 +27,7 @@ int run_program(int argc, char** argv, const std::string& about, const std::vect
   const std::string see_help = "\nRun '" + name + " --help' for the commands and their flags.";
   CLI::App app{name + ": " + about};
   app.name(name);
+  app.formatter(help_formatter());
   app.set_version_flag("--version", SIMSYNC_VERSION);
   app.require_subcommand(1);
   app.footer("Exit codes: 0 ok, 1 finding, 2 usage, 3 input, 4 missing capability, 70 internal error.");

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "sim/engine/cells.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/link_rates.hpp"
 
 namespace simsync::detail {
 
@@ -15,8 +17,9 @@ namespace simsync::detail {
 /// and flows stay as they are while old ones are forgotten (ReplayOptions::recorded_steps).
 class Recorder {
 public:
-  explicit Recorder(const ReplayOptions& options)
-      : on_(options.record), steps_(options.recorded_steps), most_(options.most_recorded) {}
+  /// `paths` is that of the flows, and may grow.
+  Recorder(const ReplayOptions& options, const Plan& plan, const SimulatedCells& cells,
+           const std::vector<FlowPath>& paths);
 
   [[nodiscard]] bool on() const { return on_; }
   /// Forgets what ended before the steps that are kept.
@@ -31,7 +34,7 @@ public:
   /// The span that ended last; -1: none.
   [[nodiscard]] std::int32_t last_span() const { return first_span_ + static_cast<std::int32_t>(spans_.size()) - 1; }
 
-  /// `flow` starts now. Returns its number, for flow_ends.
+  /// `flow` starts now. Returns its number, for flow_ends; below -1 where only its bytes are counted.
   std::int32_t flow(const FlowSpan& flow, Seconds now);
   /// -1, what a recorder answers that is switched off, is ignored.
   void flow_ends(std::int32_t flow, Seconds now);
@@ -39,6 +42,7 @@ public:
   /// Hands over what was noted and forgets it.
   std::vector<Span> take_spans();
   std::vector<FlowSpan> take_flows();
+  [[nodiscard]] std::vector<LinkRate> rates(const std::vector<Link>& links) const;
 
 private:
   struct Noted {
@@ -48,10 +52,27 @@ private:
   };
   static auto key(const Instance& i) { return std::make_tuple(i.op, i.cell, i.iteration); }
 
+  /// A flow of which only bytes are counted.
+  struct Counted {
+    Seconds start;
+    double bytes = 0.0;
+    int path = 0;
+  };
   void forget_all();
+  [[nodiscard]] bool keeps(const Instance& instance) const {
+    return filter_.keeps_all() || filter_.keeps(plan_.ops[static_cast<std::size_t>(instance.op)], instance.cell);
+  }
+  void count(const Counted& flow, Seconds now);
+  std::int32_t begin_counting(const Counted& flow);
   /// Causes as indices of what was kept.
   [[nodiscard]] std::int32_t renumbered(std::int32_t cause) const { return std::max(-1, cause - first_span_); }
 
+  const Plan& plan_;
+  const std::vector<FlowPath>& paths_;
+  InstanceFilter filter_;
+  std::optional<LinkRates> rates_;
+  std::vector<Counted> counted_;            ///< by slot: flow -2 is slot 0
+  std::vector<std::int32_t> free_counted_;  ///< slots
   bool on_;
   int steps_;
   std::int64_t most_;

@@ -24,6 +24,12 @@ std::vector<int> nodes_needed(const Plan& plan, const Folding& folding) {
   return {nodes.begin(), nodes.end()};
 }
 
+SimulatedCells simulated_cells(const Plan& plan, const Folding& folding, const Cells& cells) {
+  SimulatedCells out{.ranks = cells.ranks(), .nodes = {}};
+  for (const int cell : folding.cells) out.nodes.push_back(plan.nodes[static_cast<std::size_t>(cell)]);
+  return out;
+}
+
 }  // namespace
 
 Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
@@ -39,7 +45,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       buckets_(network_, ways_),
       sends_(cluster, network_, ways_),
       telling_(plan, cells_, topology_, ports_, sends_),
-      recorder_(options),
+      recorder_(options, plan, simulated_cells(plan, folding_, cells_), ways_.paths()),
       pace_(cells_.ranks().size()),
       enough_(options.steps_per_worker, longest_block(plan), plan.has_common_steps() ? 1 : cells_.ranks().size()),
       left_behind_(plan, cells_),
@@ -370,11 +376,12 @@ Prediction Replay::result() {
 
 void Replay::record_into(Prediction& out) {
   out.spans = recorder_.take_spans();
-  out.ranks = cells_.ranks();
-  for (const int cell : folding_.cells) out.nodes.push_back(plan_.nodes[static_cast<std::size_t>(cell)]);
+  SimulatedCells cells = simulated_cells(plan_, folding_, cells_);
+  out.ranks = std::move(cells.ranks);
+  out.nodes = std::move(cells.nodes);
   out.stands_for = folding_.stands_for;
   out.iteration_end = iteration_end_;
-  out.traffic = {ways_.links(), ways_.paths(), recorder_.take_flows()};
+  out.traffic = {ways_.links(), ways_.paths(), recorder_.take_flows(), recorder_.rates(ways_.links())};
   out.links = link_use(out.traffic, network_.now());
 }
 

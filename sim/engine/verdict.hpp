@@ -10,7 +10,7 @@
 namespace simsync {
 
 /// What limits the step, by how much, what would help most, and which nodes the others wait for. One or two sentences
-/// in lines of at most `width` characters, the last one ended. `answers` are those of what_if.
+/// in lines of at most 80 characters, the last one ended. `answers` are those of what_if.
 std::string verdict(const Problem& problem, const Explanation& explanation, const std::vector<StepPart>& parts,
                     const std::vector<WhatIf>& answers);
 
@@ -37,9 +37,5 @@ std::string comparison_verdict(const ComparedSide& a, const ComparedSide& b);
 
 /// On what the numbers of a prediction rest, in a few words: `estimated layer times; preset network, not calibrated`.
 std::string rests_on(const Problem& problem, const PredictRequest& request);
-
-/// Text broken into lines of at most `width` characters where it has spaces; each but the first begins with `indent`
-/// spaces.
-std::string wrapped(const std::string& text, std::size_t width, std::size_t indent = 0);
 
 }  // namespace simsync

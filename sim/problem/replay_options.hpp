@@ -2,6 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
+
+#include "platforms/cluster.hpp"
 
 namespace simsync {
 
@@ -27,11 +30,14 @@ struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
   int max_iterations = 12;   ///< of steps that do not vary; 1: the first, from a cold start, without a look at the next
   int steps_per_worker = 0;  ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
-  double convergence = 1e-3;       ///< relative difference up to which steps count as equal: see replay
-  std::int64_t most_work = 0;      ///< give up beyond so much Prediction::work; 0: never
-  bool record = false;             ///< keep the spans of every op, for the timeline and the explanation
-  int recorded_steps = 0;          ///< keep only what the last so many steps consist of; 0: all
-  std::int64_t most_recorded = 0;  ///< keep nothing (Prediction::recorded) once this many spans and flows are; 0: never
+  double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
+  std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
+  bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
+  int recorded_steps = 0;      ///< keep only what the last so many steps consist of; 0: all
+  /// Keep nothing (Prediction::recorded) once this many spans and flows are; 0: never
+  std::int64_t most_recorded = 0;
+  std::vector<Place> recorded_ranks{};  ///< keep only what these do, and servers (InstanceFilter); none: all
+  bool record_rates = false;            ///< keep what links carry, whoever sends it
   std::function<void(const ReplayProgress&)> progress{};  ///< called now and then; a short replay ends before
 };
 

@@ -51,11 +51,21 @@ struct FlowPath {
   BytesPerSecond cap;      ///< most that flows of this way reach together, whatever the links; infinite: none
 };
 
+/// What a link carried in a step.
+struct LinkRate {
+  int link = 0;   ///< index into Traffic::links
+  Seconds begin;  ///< of the step
+  Seconds end;
+  Seconds width;              ///< of an interval
+  std::vector<double> bytes;  ///< in each interval since `begin`
+};
+
 /// Everything that crossed links while it was recorded.
 struct Traffic {
   std::vector<Link> links;
   std::vector<FlowPath> paths;
   std::vector<FlowSpan> flows;  ///< in order of their start
+  std::vector<LinkRate> rates;  ///< of all flows, also of those that were not kept; see ReplayOptions::record_rates
 };
 
 /// Traffic of one link over the recorded time.

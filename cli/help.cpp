@@ -1,7 +1,7 @@
 #include "cli/help.hpp"
 
-#include <array>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 

@@ -38,17 +38,17 @@ void LinkRates::widen(Step& step) {
   }
 }
 
-void LinkRates::add_to(Step& step, const std::vector<int>& links, double rate, double begin, double end) {
-  while (end > step.begin + step.width * static_cast<double>(intervals_)) widen(step);
-  const auto last = static_cast<std::size_t>((end - step.begin) / step.width);
+void LinkRates::add_to(Step& step, const std::vector<int>& links, const Stretch& what) const {
+  while (what.end > step.begin + step.width * static_cast<double>(intervals_)) widen(step);
+  const auto first = static_cast<std::size_t>((what.begin - step.begin) / step.width);
+  const auto last = std::min(intervals_ - 1, static_cast<std::size_t>((what.end - step.begin) / step.width));
   for (const int link : links) {
     auto& bytes = step.bytes[link];
     bytes.resize(intervals_);
-    for (auto i = static_cast<std::size_t>((begin - step.begin) / step.width); i <= std::min(last, intervals_ - 1);
-         ++i) {
-      const double from = std::max(begin, step.begin + static_cast<double>(i) * step.width);
-      const double to = std::min(end, step.begin + static_cast<double>(i + 1) * step.width);
-      if (to > from) bytes[i] += rate * (to - from);
+    for (std::size_t i = first; i <= last; ++i) {
+      const double from = std::max(what.begin, step.begin + static_cast<double>(i) * step.width);
+      const double to = std::min(what.end, step.begin + static_cast<double>(i + 1) * step.width);
+      if (to > from) bytes[i] += what.rate * (to - from);
     }
   }
 }
@@ -60,7 +60,7 @@ void LinkRates::add(const std::vector<int>& links, double bytes, Seconds begin, 
     if (step->end >= 0.0 && step->end <= begin.value()) break;
     const double from = std::max(begin.value(), step->begin);
     const double to = step->end < 0.0 ? end.value() : std::min(end.value(), step->end);
-    if (to > from) add_to(*step, links, rate, from, to);
+    if (to > from) add_to(*step, links, {from, to, rate});
   }
 }
 

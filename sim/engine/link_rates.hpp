@@ -28,8 +28,14 @@ private:
     double width = 0.0;
     std::map<int, std::vector<double>> bytes;  ///< by link
   };
-  void add_to(Step& step, const std::vector<int>& links, double rate, double begin, double end);
-  static void widen(Step& step);
+  /// Bytes that pass links at an even rate.
+  struct Stretch {
+    double begin = 0.0;
+    double end = 0.0;
+    double rate = 0.0;
+  };
+  void add_to(Step& step, const std::vector<int>& links, const Stretch& what) const;
+  static void widen(Step& step);  ///< intervals twice as long
 
   std::size_t kept_;
   std::size_t intervals_;

@@ -13,10 +13,10 @@ namespace {
 
 /// What a reader would do about it.
 std::string remedy(const std::string& what) {
-  if (what == "compute") return "faster compute";
-  if (what == "host CPUs") return "faster host CPUs";
-  if (what.starts_with("bandwidth")) return "more " + what;
-  return "less " + what;
+  if (what == "compute") return "Faster compute";
+  if (what == "host CPUs") return "Faster host CPUs";
+  if (what.starts_with("bandwidth")) return "More " + what;
+  return "Less " + what;
 }
 
 std::string help_text(const Explanation& e, const std::vector<WhatIf>& answers) {
@@ -25,7 +25,7 @@ std::string help_text(const Explanation& e, const std::vector<WhatIf>& answers) 
     if (answer.step && (best == nullptr || *answer.step < *best->step)) best = &answer;
   constexpr double kWorthwhile = 0.99;
   if (best == nullptr || *best->step > kWorthwhile * e.step) return " Nothing that could cost less would help alone.";
-  return fmt::format(" Most would help {}: {} at best, {:.2f}x as fast.", remedy(best->what),
+  return fmt::format(" {} would help most: {} at best, {:.2f}x as fast.", remedy(best->what),
                      format_seconds(*best->step), e.step / *best->step);
 }
 
@@ -67,7 +67,7 @@ std::string reason(const ComparedSide& slower, const ComparedSide& faster) {
   constexpr double kMuchMore = 1.1;
   if (part->kind != PartKind::Communication || !mine || !other || mine->bytes < kMuchMore * other->bytes) return text;
   return text +
-         fmt::format("; {} moves {} in a step, {} {}", slower.name, bytes_text(*mine), faster.name, bytes_text(*other));
+         fmt::format("; in a step {} moves {}, {} {}", slower.name, bytes_text(*mine), faster.name, bytes_text(*other));
 }
 
 std::string layer_times(ProfileSource source) {

@@ -155,8 +155,9 @@ void TimelineRows::thin_out(std::size_t most_boxes) {
                      [](const TimelineEvent& a, const TimelineEvent& b) { return a.begin < b.begin; });
   constexpr std::int64_t kFinest = 100'000;  // of all that is drawn
   const std::int64_t begin = begin_ > 0 ? nanoseconds(prediction_.iteration_end[begin_ - 1]) : 0;
-  std::int64_t length = (nanoseconds(prediction_.iteration_end[end_ - 1]) - begin) / kFinest + 1;
-  while (boxes() > most_boxes) {
+  const std::int64_t whole = nanoseconds(prediction_.iteration_end[end_ - 1]) - begin;
+  std::int64_t length = whole / kFinest + 1;
+  while (boxes() > most_boxes && length <= 2 * whole) {
     for (auto& row : rows_) merge_short(row.second, length);
     length *= 2;
   }

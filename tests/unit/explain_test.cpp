@@ -315,8 +315,8 @@ TEST_CASE("the parts of a step have names that people use", "[engine][explain]")
   std::vector<WhatIf> answers;
   what_if(problem, prediction, [&](const WhatIf& answer) { answers.push_back(answer); });
   REQUIRE(verdict(problem, e, parts, answers) ==
-          "Limited by ring on ethernet: 100.000 ms of the step's 149.000 ms (67 %). Most\n"
-          "would help more bandwidth between nodes: 40.100 ms at best, 3.72x as fast.\n");
+          "Limited by ring on ethernet: 100.000 ms of the step's 149.000 ms (67 %). More\n"
+          "bandwidth between nodes would help most: 40.100 ms at best, 3.72x as fast.\n");
 }
 
 TEST_CASE("a step that waits for a slow node says so", "[engine][explain]") {
@@ -365,7 +365,7 @@ TEST_CASE("of two predictions the verdict says which is faster and why", "[engin
   const ComparedSide b{"ring", ring, ring_run, ring_text, ring_parts};
   const std::string text = comparison_verdict(a, b);
   REQUIRE_THAT(text, Catch::Matchers::StartsWith("ring is "));
-  REQUIRE_THAT(text, ContainsSubstring("; ps moves 28.6 MiB in a step through one NIC (node0) of 0.8 Gbit/s, ring "
+  REQUIRE_THAT(text, ContainsSubstring("; in a step ps moves 28.6 MiB through one NIC (node0) of 0.8 Gbit/s, ring "
                                        "14.3 MiB through each NIC of 0.8 Gbit/s"));
   REQUIRE(comparison_verdict(b, a) == text);
   REQUIRE(comparison_verdict(a, {"the same", ps, ps_run, ps_text, ps_parts}) == "ps and the same are equally fast.");

@@ -29,7 +29,8 @@ struct Trace {
 
 /// An arrow's end lies in a box of its row: Perfetto binds it to that.
 void require_in_box(const Trace& trace, const json& end) {
-  const std::string row = trace.processes.at(end["pid"]) + "|" + trace.rows.at({end["pid"], end["tid"]});
+  const std::pair<int, int> key{end["pid"], end["tid"]};
+  const std::string row = trace.processes.at(key.first) + "|" + trace.rows.at(key);
   const double at = end["ts"];
   const auto& boxes = trace.events.at(row);
   REQUIRE(std::any_of(boxes.begin(), boxes.end(), [&](const json& box) {
@@ -75,7 +76,7 @@ Trace trace_of(const Problem& problem, const Prediction& prediction, const Timel
       continue;
     }
     if (event["ph"] == "s" || event["ph"] == "f") {
-      auto& ends = trace.arrows[event["id"]];
+      auto& ends = trace.arrows[event["id"].get<int>()];
       json& end = event["ph"] == "s" ? ends.first : ends.second;
       REQUIRE(end.is_null());
       end = event;
@@ -222,7 +223,7 @@ TEST_CASE("a timeline of one rank and the last step is small, and counts everybo
     CAPTURE(row);
     CHECK(names(filtered.events.at(row)) == names(events));
   }
-  CHECK(filtered.counters == trace.counters);
+  CHECK((filtered.counters == trace.counters));
 }
 
 TEST_CASE("where there are too many boxes, the shortest are merged", "[engine][timeline]") {

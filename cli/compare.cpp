@@ -174,8 +174,8 @@ private:
 
   void limits() {
     for (const Side& side : sides_)
-      out_ += fmt::format("{}: {}; rests on {}\n", side.name, limit_phrase(side.problem, side.prediction),
-                          rests_on(side.problem, side.request));
+      out_ += fitted_line(fmt::format("{}: {}; {}", side.name, limit_phrase(side.problem, side.prediction),
+                                      rests_on(side.problem, side.request)));
   }
 
   void links() {

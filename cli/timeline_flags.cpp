@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "cli/settings.hpp"
+#include "sim/timeline/instance_filter.hpp"
 
 namespace simsync {
 namespace {

@@ -35,7 +35,7 @@ std::optional<NicLoad> busiest_nic(const Problem& problem, const Explanation& ex
 /// Which of two is faster, how much, and what makes the difference. One line without an end.
 std::string comparison_verdict(const ComparedSide& a, const ComparedSide& b);
 
-/// On what the numbers of a prediction rest, in a few words: `estimated layer times; preset network, not calibrated`.
+/// On what the numbers of a prediction rest, in a few words: `estimated layer times; calibrated network`.
 std::string rests_on(const Problem& problem, const PredictRequest& request);
 
 }  // namespace simsync

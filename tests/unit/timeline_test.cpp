@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "sim/timeline/instance_filter.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/explain_support.hpp"
 

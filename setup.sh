@@ -56,21 +56,14 @@ build() {
   fi
 }
 
-# The columns of a sweep that compare strategies, for people.
-as_table() {
-  awk -F, '
-    NR == 1 { printf "%-34s %10s %12s %12s %12s\n", "strategy", "step", "samples/s", "waiting", "efficiency"; next }
-    { printf "%-34s %7.0f ms %12.0f %9.0f ms %10.0f %%\n", $3, 1000 * $7, $8, 1000 * $10, 100 * $11 }'
-}
-
 # The step of one GPU is measured: 32 images at the 74.9 a second of autodist-vgg16-allreduce-1 in
 # validate/reference/autodist_g4dn.csv take 427 ms. The data sheet of the T4 alone would give 735 ms.
 first_prediction() {
   local sweep=(sweep --model vgg16 --cluster g4dn.12xlarge --workers 32 --batch 32 --strategy all --set step_time=427ms
-    --sort step_time_s --jobs "$jobs")
+    --table --jobs "$jobs")
   printf '\nVGG16 on 8 nodes with 4 T4 GPUs each (g4dn.12xlarge), 32 samples per GPU and step:\n'
-  printf 'From the CSV of: %s/cli/simsync %s\n\n' "$build" "${sweep[*]}"
-  "$build/cli/simsync" "${sweep[@]}" | as_table
+  printf 'The output of: %s/cli/simsync %s\n\n' "$build" "${sweep[*]}"
+  "$build/cli/simsync" "${sweep[@]}"
 }
 
 case ${1-} in

@@ -146,18 +146,18 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
 CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
   ProgressBar bar(0);
   struct {
-    std::size_t done = 0;
-    std::size_t total = 0;
+    double share = 0.0;
     std::string what;
     int evaluations = 0;
   } now;
   options.progress = [&](std::size_t done, std::size_t total, const std::string& what) {
-    now = {.done = done, .total = total, .what = what, .evaluations = now.evaluations};
-    bar.set(done, total, what);
+    now.share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
+    now.what = fmt::format("{}  {}/{}", what, done, total);
+    bar.set_round(now.share, now.what);
   };
   options.evaluated = [&] {
     ++now.evaluations;
-    bar.set(now.done, now.total, fmt::format("{}, {} evaluations", now.what, now.evaluations));
+    bar.set_round(now.share, fmt::format("{}, {} evaluations", now.what, now.evaluations));
   };
   return calibrate(measured.cluster, measured.fitted, options);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -13,11 +14,13 @@
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
+#include "cli/sweep.hpp"
+#include "cli/timeline_flags.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/calibration.hpp"
 #include "sim/engine/explain.hpp"
 #include "sim/engine/explain_pace.hpp"
-#include "sim/timeline/timeline.hpp"
+#include "sim/engine/verdict.hpp"
 
 namespace simsync {
 namespace {
@@ -27,8 +30,9 @@ struct PredictOptions {
   std::int64_t batch = 0;
   std::vector<std::string> settings;
   std::string csv;
-  std::string timeline;
+  TimelineFlags timeline;
   bool explain = false;
+  bool table = false;
 };
 
 /// `90 % within -37 to +58 % (from 129 measured steps)`.
@@ -37,9 +41,10 @@ std::string reach_text(const Spread& error) {
   return fmt::format("90 % within {:+.0f} to {:+.0f} %{}", 100.0 * (error.low - 1.0), 100.0 * (error.high - 1.0), from);
 }
 
-void print_summary(const PredictedRow& row, const Prediction& prediction) {
+void print_summary(const PredictedRow& row, const Prediction& prediction, const std::string& basis) {
   std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy,
                            row.workers, row.batch);
+  std::cout << fmt::format("  rests on     {}\n", basis);
   std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
   if (prediction.step_error >= 0.0005)
     std::cout << fmt::format("  steps vary   mean of {}, its standard error {:.1f} %\n", prediction.steps_per_worker,
@@ -60,35 +65,81 @@ void print_summary(const PredictedRow& row, const Prediction& prediction) {
                            prediction.steps.size());
 }
 
-/// The path first: the replays of what_if may take several times as long as the prediction did. Workers at their own
-/// pace have no step in common, so no path through one either.
+/// The verdict first, so that the replays of what_if, which may take several times as long as the prediction did, come
+/// before any text. Workers at their own pace have no step in common, so no path through one either.
 void print_explanation(std::ostream& out, const Problem& problem, const Prediction& prediction) {
   if (!problem.plan.in_lock_step()) {
     out << pace_text(problem, prediction);
     return;
   }
-  out << to_text(explain(problem, prediction)) << std::flush;
+  std::vector<WhatIf> answers;
+  {
+    ProgressBar bar(kWhatIfs);
+    what_if(problem, prediction, [&](const WhatIf& answer) {
+      answers.push_back(answer);
+      bar.set(answers.size(), "what if it cost nothing: " + answer.what);
+    });
+  }
+  const Explanation explanation = explain(problem, prediction);
+  out << verdict(problem, explanation, step_parts(problem, prediction, explanation.path), answers);
+  out << to_text(explanation);
   out << fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(prediction.step));
-  what_if(problem, prediction, [&](const WhatIf& answer) { out << to_text(answer, prediction.step) << std::flush; });
+  for (const WhatIf& answer : answers) out << to_text(answer, prediction.step);
 }
 
-/// With a bar for those that take long.
+/// `ps,ddp` or `all`.
+bool is_list(const std::string& strategies) {
+  return strategies == "all" || (strategies.find(',') != std::string::npos && !std::filesystem::exists(strategies));
+}
+
+void run_sweep_of(const PredictOptions& options) {
+  const std::string& list = options.request.strategy;
+  if (options.explain || options.timeline.given())
+    throw InputError("--strategy " + list + ": --explain and --timeline are about one strategy",
+                     "'simsync compare' explains two side by side");
+  SweepOptions sweep;
+  sweep.models = {options.request.model};
+  sweep.clusters = {options.request.cluster};
+  sweep.strategies = CLI::detail::split(list, ',');
+  sweep.workers = {options.request.workers};
+  if (options.batch != 0) sweep.batches = {options.batch};
+  sweep.settings = options.settings;
+  sweep.calibration = options.request.calibration;
+  sweep.csv = options.csv;
+  sweep.table = options.table;
+  run_sweep(sweep);
+}
+
+/// With a bar for those that take long: how many iterations there will be is not known before.
 Prediction replay_with_bar(const Problem& problem) {
   ProgressBar bar(0);
   ReplayOptions options = problem.options;
   options.progress = [&](const ReplayProgress& now) {
-    const auto total = std::max(now.completed, now.expected * now.ops);
-    bar.set(static_cast<std::size_t>(now.completed), static_cast<std::size_t>(total),
-            fmt::format("iteration {}, {} flows", now.iterations + 1, now.flows));
+    const auto done = static_cast<double>(now.completed - now.iterations * now.ops);
+    bar.set_round(done / static_cast<double>(std::max<std::int64_t>(1, now.ops)),
+                  fmt::format("iteration {}, {} flows so far", now.iterations + 1, now.flows));
   };
   return replay(problem.plan, problem.cluster, options);
+}
+
+/// As little as is needed: an explanation takes all ranks, a timeline those that it shows.
+void choose_record(const PredictOptions& options, const TimelineOptions& drawn, Problem& problem) {
+  ReplayOptions& record = problem.options;
+  record.record = options.explain || options.timeline.given();
+  record.record_rates = options.timeline.given();
+  record.recorded_steps = options.timeline.given() ? drawn.last_steps : 1;
+  // Which of the steps that vary is explained is known at the end.
+  if (options.explain && problem.plan.steps_vary()) record.recorded_steps = 0;
+  if (!options.explain) record.recorded_ranks = drawn.ranks;
 }
 
 void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
   request.settings = parse_settings(options.settings);
-  if (options.timeline == "-")
+  check_single_values(request.settings);
+  if (is_list(request.strategy)) return run_sweep_of(options);
+  if (options.timeline.file == "-")
     throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
   Problem problem = prepare(request);
   if (!request.calibration.empty()) {
@@ -98,7 +149,8 @@ void run_predict(const PredictOptions& options) {
                                calibration.cluster, problem.cluster.name);
   }
   if (!problem.memory.fits()) std::cerr << "warning: " << misfit_text(problem.memory) << '\n';
-  problem.options.record = options.explain || !options.timeline.empty();
+  const TimelineOptions drawn = timeline_options(options.timeline, problem.plan, problem.cluster);
+  choose_record(options, drawn, problem);
   const Prediction prediction = replay_with_bar(problem);
   const PredictedRow row = row_of(request, problem, prediction);
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
@@ -112,14 +164,13 @@ void run_predict(const PredictOptions& options) {
         "more (now {})\n",
         100.0 * prediction.step_error, prediction.steps_per_worker);
   const std::string table = csv_row(row_header()) + "\n" + csv_row(row_cells(row)) + "\n";
-  if (!options.timeline.empty())
-    write_file(options.timeline,
-               [&](std::ostream& out) { write_timeline(out, problem.plan, problem.cluster, prediction); });
+  if (options.timeline.given())
+    write_timeline_file(options.timeline, {problem.plan, problem.cluster, prediction}, drawn);
   // Standard output carries data only: beside a table, the explanation is a message.
   const bool table_out = options.csv == "-";
   if (table_out) std::cout << table << std::flush;
   if (!options.csv.empty() && !table_out) write_file(options.csv, table);
-  if (!table_out) print_summary(row, prediction);
+  if (!table_out) print_summary(row, prediction, rests_on(problem, request));
   if (options.explain) print_explanation(table_out ? std::cerr : std::cout, problem, prediction);
 }
 
@@ -133,7 +184,8 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->required();
   command
       ->add_option("--strategy", options->request.strategy,
-                   "Strategy: a builder or preset ('simsync list strategies') or a path")
+                   "Strategy: a builder or preset ('simsync list strategies') or a path; several, with commas, or "
+                   "'all' are ranked as sweep does")
       ->required();
   command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")
       ->capture_default_str()
@@ -147,8 +199,8 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->check(key_and_value());
   command->add_option("--csv", options->csv, "Write the row to this file, or to standard output with '-'")
       ->check(output_file("--csv"));
-  command->add_option("--timeline", options->timeline, "Write what happens when to this file, for ui.perfetto.dev")
-      ->check(output_file("--timeline"));
+  command->add_flag("--table", options->table, "Of several strategies: print the ranking also where it is no terminal");
+  add_timeline_flags(*command, options->timeline);
   command->add_flag("--explain", options->explain,
                     "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
   command->callback([options] { run_predict(*options); });

@@ -9,6 +9,7 @@
 #include "base/file_log.hpp"
 #include "base/interrupted.hpp"
 #include "cli/failure.hpp"
+#include "cli/help.hpp"
 #include "cli/interruption.hpp"
 #include "cli/unknown.hpp"
 
@@ -33,6 +34,7 @@ int run_program(int argc, char** argv, const std::string& about, const std::vect
   const std::string see_help = "\nRun '" + name + " --help' for the commands and their flags.";
   CLI::App app{name + ": " + about};
   app.name(name);
+  app.formatter(help_formatter());
   app.set_version_flag("--version", SIMSYNC_VERSION);
   app.require_subcommand(1);
   app.footer(

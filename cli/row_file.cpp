@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
 #include <iostream>
@@ -67,13 +68,18 @@ std::vector<PredictRequest> without_row(const std::vector<PredictRequest>& reque
     const auto of_key = open.find(key_of(found, row));
     if (of_key == open.end() || of_key->second.empty())
       refuse(found, row, fmt::format("this sweep makes no row '{}'", csv_row(key_of(found, row))));
-    const std::size_t request = of_key->second.front();
-    of_key->second.pop_front();
+    const auto same_settings = [&](std::size_t i) {
+      return settings_text(requests[i].settings) == found.cell(row, kSettings);
+    };
+    auto& of_row = of_key->second;
+    const auto match = std::find_if(of_row.begin(), of_row.end(), same_settings);
+    const std::size_t request = match == of_row.end() ? of_row.front() : *match;
     const std::string asked = settings_text(requests[request].settings);
-    if (found.cell(row, kSettings) != asked)
+    if (match == of_row.end())
       refuse(found, row,
              fmt::format("this row was made with the settings '{}', this sweep has '{}'", found.cell(row, kSettings),
                          asked));
+    of_row.erase(match);
     done[request] = true;
   }
   std::vector<PredictRequest> rest;

@@ -1,5 +1,10 @@
 #include "cli/settings.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
 #include "base/error.hpp"
 #include "sim/problem/problem.hpp"
 
@@ -13,6 +18,48 @@ std::vector<std::pair<std::string, std::string>> parse_settings(const std::vecto
     out.push_back(*setting);
   }
   return out;
+}
+
+namespace {
+
+/// A placement is a list itself, and a path may have commas.
+std::vector<std::string> values_of(const std::string& key, const std::string& value) {
+  if (key == "placement" || value.find(',') == std::string::npos || std::filesystem::exists(value)) return {value};
+  std::vector<std::string> out;
+  for (std::size_t at = 0; at <= value.size();) {
+    const std::size_t comma = std::min(value.find(',', at), value.size());
+    out.push_back(value.substr(at, comma - at));
+    if (out.back().empty())
+      throw InputError(
+          fmt::format("--set {}={}: nothing between two commas, before the first or after the last", key, value));
+    at = comma + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::pair<std::string, std::string>>> settings_combinations(
+    const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> out{{}};
+  for (const auto& [key, list] : parse_settings(texts)) {
+    const auto before = std::move(out);
+    out = {};
+    for (const auto& combination : before) {
+      for (const auto& value : values_of(key, list)) {
+        out.push_back(combination);
+        out.back().emplace_back(key, value);
+      }
+    }
+  }
+  return out;
+}
+
+void check_single_values(const std::vector<std::pair<std::string, std::string>>& settings) {
+  for (const auto& [key, value] : settings)
+    if (values_of(key, value).size() > 1)
+      throw InputError(fmt::format("--set {}={}: predict takes one value", key, value),
+                       "'simsync sweep' predicts every value of a list");
 }
 
 CLI::Validator key_and_value() {

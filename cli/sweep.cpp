@@ -1,3 +1,5 @@
+#include "cli/sweep.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,28 +14,19 @@
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
+#include "cli/ranking.hpp"
 #include "cli/resumed_inputs.hpp"
+#include "cli/row_file.hpp"
 #include "cli/settings.hpp"
+#include "cli/terminal.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
 #include "sim/engine/predict.hpp"
+#include "sim/engine/step_parts.hpp"
 #include "strategies/builders.hpp"
 
 namespace simsync {
 namespace {
-
-struct SweepOptions {
-  std::vector<std::string> models, clusters, strategies;
-  std::vector<int> workers{1};
-  std::vector<std::int64_t> batches;
-  std::vector<std::string> settings;
-  std::string calibration;
-  std::string csv = "-";
-  std::string shard;
-  int jobs = 1;
-  bool resume = false;
-  std::string sort;
-};
 
 std::vector<PredictRequest> combinations(const SweepOptions& options) {
   std::vector<std::string> strategies;
@@ -47,14 +40,15 @@ std::vector<PredictRequest> combinations(const SweepOptions& options) {
   }
   std::vector<std::optional<std::int64_t>> batches(options.batches.begin(), options.batches.end());
   if (batches.empty()) batches.emplace_back();
-  const auto settings = parse_settings(options.settings);
+  const auto settings = settings_combinations(options.settings);
   std::vector<PredictRequest> out;
   for (const auto& model : options.models)
     for (const auto& cluster : options.clusters)
       for (const auto& strategy : strategies)
         for (const int workers : options.workers)
           for (const auto& batch : batches)
-            out.push_back({model, cluster, strategy, workers, batch, settings, options.calibration});
+            for (const auto& setting : settings)
+              out.push_back({model, cluster, strategy, workers, batch, setting, options.calibration});
   return out;
 }
 
@@ -89,14 +83,19 @@ std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std:
   return out;
 }
 
-/// What one process sends back: a row and its notes, or why there is no row.
+/// What one process sends back: a row, what limits it (for the table only) and its notes, or why there is no row.
 constexpr char kApart = '\x1e';
 constexpr char kSkipped = '!';
 
-std::string answer(const PredictRequest& request, Inputs& inputs) {
+std::string answer(const PredictRequest& request, Inputs& inputs, bool with_limit) {
   try {
-    const PredictedRow row = predict(request, inputs);
-    return csv_row(row_cells(row)) + fmt::format("{}{}", kApart, fmt::join(row.notes, std::string(1, kApart)));
+    const Problem problem = prepare(request, inputs);
+    const Prediction prediction =
+        replay(problem.plan, problem.cluster, with_limit ? recorded_for_limit(problem) : problem.options);
+    const PredictedRow row = row_of(request, problem, prediction);
+    std::vector<std::string> parts{csv_row(row_cells(row)), with_limit ? limit_phrase(problem, prediction) : ""};
+    parts.insert(parts.end(), row.notes.begin(), row.notes.end());
+    return fmt::format("{}", fmt::join(parts, std::string(1, kApart)));
   } catch (const PlanError& e) {
     // One combination that does not fit does not end a sweep; it has no row.
     return fmt::format("{}{} with {} workers on {}: {}", kSkipped, request.strategy, request.workers, request.cluster,
@@ -107,8 +106,8 @@ std::string answer(const PredictRequest& request, Inputs& inputs) {
 /// Takes answers apart: rows go to `row`, everything else to the user, the same note only once.
 class Answers {
 public:
-  Answers(ProgressBar& progress, std::function<void(const std::string&)> row)
-      : progress_(progress), row_(std::move(row)) {}
+  using TakeRow = std::function<void(const std::string& row, const std::string& limit)>;
+  Answers(ProgressBar& progress, TakeRow row) : progress_(progress), row_(std::move(row)) {}
 
   void take(const std::string& answer) {
     progress_.advance();
@@ -116,13 +115,18 @@ public:
       ++skipped_;
       return progress_.message("skipped: " + answer.substr(1));
     }
-    std::size_t at = answer.find(kApart);
-    row_(answer.substr(0, at));
-    while (++at < answer.size()) {
-      const std::size_t end = std::min(answer.find(kApart, at), answer.size());
-      const std::string note = answer.substr(at, end - at);
+    std::size_t at = 0;
+    const auto next = [&] {
+      const std::size_t begin = at;
+      at = std::min(answer.find(kApart, begin), answer.size()) + 1;
+      return answer.substr(begin, at - 1 - begin);
+    };
+    const std::string row = next();
+    const std::string limit = next();
+    row_(row, limit);
+    while (at < answer.size()) {
+      const std::string note = next();
       if (told_.insert(note).second) progress_.message("note: " + note);
-      at = end;
     }
   }
 
@@ -131,12 +135,15 @@ public:
 private:
   ProgressBar& progress_;
   std::size_t skipped_ = 0;
-  std::function<void(const std::string&)> row_;
+  TakeRow row_;
   std::set<std::string> told_;
 };
 
-void sort_rows(std::vector<std::string>& rows, const std::string& column) {
-  if (rows.empty()) return;
+/// As CSV, and what limits it.
+using Row = std::pair<std::string, std::string>;
+
+void sort_rows(std::vector<Row>& rows, const std::string& column) {
+  if (rows.empty() || column.empty()) return;
   const auto& header = row_header();
   const auto found = std::find(header.begin(), header.end(), column);
   SIMSYNC_ASSERT(found != header.end());
@@ -145,8 +152,7 @@ void sort_rows(std::vector<std::string>& rows, const std::string& column) {
     const auto table = CsvTable::parse(csv_row(header) + "\n" + row, "sweep");
     return std::pair{parse_number(table.cell(0, header[at])).value_or(0.0), table.cell(0, header[at])};
   };
-  std::stable_sort(rows.begin(), rows.end(),
-                   [&](const std::string& a, const std::string& b) { return key(a) < key(b); });
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return key(a.first) < key(b.first); });
 }
 
 /// What is misspelt is told before the first row is out: every model, cluster and strategy is prepared once, with all
@@ -157,9 +163,11 @@ void check_names(const SweepOptions& options, const std::vector<PredictRequest>&
   const auto& header = row_header();
   if (!options.sort.empty() && std::find(header.begin(), header.end(), options.sort) == header.end())
     throw InputError("--sort " + options.sort + ": no such column", did_you_mean(options.sort, header));
-  std::set<std::string> models, clusters, strategies;
+  std::set<std::string> models, clusters, strategies, settings;
   for (const PredictRequest& request : requests) {
-    if (models.contains(request.model) && clusters.contains(request.cluster) && strategies.contains(request.strategy))
+    const std::string setting = settings_text(request.settings);
+    if (models.contains(request.model) && clusters.contains(request.cluster) && strategies.contains(request.strategy) &&
+        settings.contains(setting))
       continue;
     try {
       (void)prepare(request, inputs);
@@ -169,14 +177,17 @@ void check_names(const SweepOptions& options, const std::vector<PredictRequest>&
     models.insert(request.model);
     clusters.insert(request.cluster);
     strategies.insert(request.strategy);
+    settings.insert(setting);
   }
 }
 
-void check_resume(const SweepOptions& options) {
+void check_output(const SweepOptions& options) {
+  if (options.table && options.csv == "-")
+    throw InputError("--table and --csv -: both need standard output", "give --csv a file");
   if (!options.resume) return;
   if (!options.sort.empty())
     throw InputError("--resume goes on in the order of the sweep and cannot be combined with --sort");
-  if (options.csv == "-") throw InputError("--resume needs the file to go on with: --csv FILE");
+  if (options.csv.empty() || options.csv == "-") throw InputError("--resume needs the file to go on with: --csv FILE");
 }
 
 /// A sweep without a row is a mistake; one shard without a row is not, when the others have some.
@@ -188,32 +199,43 @@ void tell_skipped(const SweepOptions& options, std::size_t skipped, std::size_t 
   std::cerr << fmt::format("{} of {} combinations {} skipped\n", skipped, asked, skipped == 1 ? "was" : "were");
 }
 
+}  // namespace
+
 void run_sweep(const SweepOptions& options) {
   Inputs inputs;
-  check_resume(options);
-  if (options.csv != "-") announce_output(inputs_file(options.csv), "--csv");
+  check_output(options);
+  const bool table = options.table || (options.csv != "-" && prints_to_terminal());
+  const std::string csv = options.csv.empty() ? "-" : options.csv;
+  if (csv != "-") announce_output(inputs_file(csv), "--csv");
   const auto all = combinations(options);
   check_names(options, all, inputs);
   auto requests = shard_of(all, options.shard);
-  RowFile file = open_resumable(options.csv, csv_row(row_header()), options.resume);
-  if (options.sort.empty()) tell_how_to_resume(options.csv);
-  requests = without_row(requests, file.found(), inputs);
-  ProgressBar progress(requests.size());
-  std::vector<std::string> rows;
-  Answers answers(progress, [&](const std::string& row) {
-    if (options.sort.empty()) return file.append(row);
-    rows.push_back(row);
-  });
-  run_in_processes(
-      requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i], inputs); },
-      [&](std::size_t, const std::string& text) { answers.take(text); });
+  std::optional<RowFile> file;
+  if (!table || !options.csv.empty()) file.emplace(open_resumable(csv, csv_row(row_header()), options.resume));
+  if (file && options.sort.empty()) tell_how_to_resume(csv);
+  if (file) requests = without_row(requests, file->found(), inputs);
+  std::vector<Row> rows;
+  std::size_t skipped = 0;
+  {
+    ProgressBar progress(requests.size());
+    Answers answers(progress, [&](const std::string& row, const std::string& limit) {
+      if (options.sort.empty() && file) file->append(row);
+      rows.emplace_back(row, limit);
+    });
+    run_in_processes(
+        requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i], inputs, table); },
+        [&](std::size_t, const std::string& text) { answers.take(text); });
+    skipped = answers.skipped();
+  }
   sort_rows(rows, options.sort);
-  for (const auto& row : rows) file.append(row);
-  progress.clear();
-  tell_skipped(options, answers.skipped(), requests.size(), file.found().size() > 0);
+  if (!options.sort.empty() && file)
+    for (const auto& row : rows) file->append(row.first);
+  tell_skipped(options, skipped, requests.size(), !rows.empty() || (file && file->found().size() > 0));
+  if (!table) return;
+  std::vector<RankedRow> ranked;
+  for (const auto& [row, limit] : rows) ranked.push_back(ranked_row(row, limit));
+  std::cout << ranking(ranked, {terminal_style(), !options.sort.empty()});
 }
-
-}  // namespace
 
 void setup_sweep(CLI::App& app, Outcome&) {
   auto options = std::make_shared<SweepOptions>();
@@ -230,11 +252,14 @@ void setup_sweep(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 100'000'000));
   command->add_option("--calibration", options->calibration, "Fitted numbers of the clusters: a file of calibrate")
       ->check(file_name());
-  command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
+  command->add_option("--set", options->settings, "key=value or key=a,b,c, again and again ('simsync list settings')")
       ->check(key_and_value());
-  command->add_option("--csv", options->csv, "Write rows to this file, anew without --resume; '-' is standard output")
-      ->check(output_file("--csv"))
-      ->capture_default_str();
+  command
+      ->add_option("--csv", options->csv,
+                   "Write rows to this file, anew without --resume; '-' is standard output, where they go by default "
+                   "unless it is a terminal")
+      ->check(output_file("--csv"));
+  command->add_flag("--table", options->table, "Print a ranking for people, as on a terminal");
   command->add_option("--sort", options->sort, "Sort rows by this column (rows appear at the end)");
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
       ->check(whole_number(1, 256))

@@ -10,7 +10,8 @@ from the end of the step before. Needs python3-matplotlib. docs/timelines-ddp.sv
 
     question="--model resnet50 --strategy ddp --workers 4 --set step_time=800ms --set variable_scale=0.3"
     simsync predict $question --cluster validate/clusters/testbed-4x1gbps.yaml \\
-      --calibration validate/calibrations/testbed-4x1gbps.yaml --set fidelity=fluid --timeline predicted.json
+      --calibration validate/calibrations/testbed-4x1gbps.yaml --set fidelity=fluid --timeline predicted.json \\
+      --timeline-ranks all
     simsync measure $question --testbed 4 --rate 1Gbps --csv measured.csv --timeline measured.json
     python3 docs/plot_timelines.py predicted.json measured.json docs/timelines-ddp.svg node0 node1
 """

@@ -17,6 +17,7 @@ struct PathPiece {
   std::string resource;  ///< `compute backward`, `latency and fixed costs`, `link nic-in`, `server CPU`, ...
   std::string where;     ///< `node0:gpu1`, `node0/nic-in`
   std::string what;      ///< title of the op or of its part: `backward fc6`
+  OpId op = -1;          ///< whose time it is; -1: none's
 };
 
 /// The critical path of one iteration, which must have been recorded: from the end of the iteration before (or the

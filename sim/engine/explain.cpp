@@ -164,11 +164,15 @@ int nearest_to_mean(const Prediction& recorded) {
 
 }  // namespace
 
+int typical_iteration(const Plan& plan, const Prediction& recorded) {
+  return plan.steps_vary() ? nearest_to_mean(recorded) : static_cast<int>(recorded.iteration_end.size()) - 1;
+}
+
 Explanation explain(const Problem& problem, const Prediction& recorded) {
   SIMSYNC_ASSERT(!recorded.spans.empty() && !recorded.iteration_end.empty());
   Explanation out;
   out.vary = problem.plan.steps_vary();
-  out.iteration = out.vary ? nearest_to_mean(recorded) : static_cast<int>(recorded.iteration_end.size()) - 1;
+  out.iteration = typical_iteration(problem.plan, recorded);
   const double end = recorded.iteration_end[static_cast<std::size_t>(out.iteration)].value();
   const double begin =
       out.iteration > 0 ? recorded.iteration_end[static_cast<std::size_t>(out.iteration) - 1].value() : 0.0;

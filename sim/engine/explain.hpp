@@ -48,6 +48,9 @@ struct Explanation {
   std::vector<CollectiveShare> collectives;  ///< of the step, longest first
 };
 
+/// The step that stands for all: the last one, or of those that vary the one nearest to their mean.
+int typical_iteration(const Plan& plan, const Prediction& recorded);
+
 /// @throws std::logic_error unless `recorded` is the replay of the problem's plan with ReplayOptions::record.
 Explanation explain(const Problem& problem, const Prediction& recorded);
 

@@ -33,8 +33,15 @@ std::string staleness_text(const std::vector<double>& shares) {
                      mean, quantile(shares, kMedian), quantile(shares, kNearlyAll));
 }
 
-/// What share of the recorded time each server's link, either way, and its threads were busy.
-std::string servers_text(const Plan& plan, const Prediction& prediction) {
+/// Shares of the recorded time in which a server was busy.
+struct ServerUse {
+  std::string name;
+  double in = 0.0;  ///< its NIC
+  double out = 0.0;
+  double threads = 0.0;
+};
+
+std::vector<ServerUse> use_of_servers(const Plan& plan, const Prediction& prediction) {
   double elapsed = 0.0;
   std::map<QueueId, double> busy;
   for (const Span& span : prediction.spans) {
@@ -47,18 +54,25 @@ std::string servers_text(const Plan& plan, const Prediction& prediction) {
   const auto share_of_link = [&](const std::string& name) {
     const auto found = std::find_if(prediction.links.begin(), prediction.links.end(),
                                     [&](const LinkUse& link) { return link.name == name; });
-    return found == prediction.links.end() ? 0.0 : 100.0 * found->utilization;
+    return found == prediction.links.end() ? 0.0 : found->utilization;
   };
-  std::string out;
+  std::vector<ServerUse> out;
   for (const auto& entry : busy) {
     const QueueId queue = entry.first;
     const Queue& threads = plan.queues[static_cast<std::size_t>(queue)];
     const auto op = std::find_if(plan.ops.begin(), plan.ops.end(), [&](const Op& o) { return o.queue == queue; });
     const std::string node = fmt::format("node{}", op->from.place.node);
-    out += fmt::format("  {:<13}link in {:.0f} %, out {:.0f} %, threads {:.0f} % busy\n",
-                       threads.name.substr(0, threads.name.find(' ')), share_of_link(node + "/nic-in"),
-                       share_of_link(node + "/nic-out"), 100.0 * entry.second / (elapsed * std::max(1, threads.slots)));
+    out.push_back({threads.name.substr(0, threads.name.find(' ')), share_of_link(node + "/nic-in"),
+                   share_of_link(node + "/nic-out"), entry.second / (elapsed * std::max(1, threads.slots))});
   }
+  return out;
+}
+
+std::string servers_text(const Plan& plan, const Prediction& prediction) {
+  std::string out;
+  for (const ServerUse& server : use_of_servers(plan, prediction))
+    out += fmt::format("  {:<13}link in {:.0f} %, out {:.0f} %, threads {:.0f} % busy\n", server.name,
+                       100.0 * server.in, 100.0 * server.out, 100.0 * server.threads);
   return out;
 }
 
@@ -110,6 +124,22 @@ std::string backup_text(const Plan& plan, const Prediction& prediction) {
 }
 
 }  // namespace
+
+PaceLimit pace_limit(const Problem& problem, const Prediction& prediction) {
+  double steps = 0.0;  // of a mean worker in the time of one common step
+  for (const Seconds step : prediction.rank_steps) steps += prediction.step / step;
+  steps /= static_cast<double>(std::max<std::size_t>(1, prediction.rank_steps.size()));
+  PaceLimit most{"compute", std::min(1.0, steps * (prediction.compute / prediction.step))};
+  const auto consider = [&](const char* name, double busy) {
+    if (busy > most.busy) most = {name, busy};
+  };
+  if (!prediction.links.empty()) consider("links", prediction.links.front().utilization);
+  for (const ServerUse& server : use_of_servers(problem.plan, prediction)) {
+    consider("network of the servers", std::max(server.in, server.out));
+    consider("server CPU", server.threads);
+  }
+  return most;
+}
 
 std::string pace_text(const Problem& problem, const Prediction& prediction) {
   if (problem.plan.backups > 0) return backup_text(problem.plan, prediction);

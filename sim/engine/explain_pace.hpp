@@ -10,4 +10,11 @@ namespace simsync {
 /// Several lines, the last one ended. `prediction` is of the problem's plan, whose workers are at their own pace.
 std::string pace_text(const Problem& problem, const Prediction& prediction);
 
+/// What workers at their own pace keep busy most of the time.
+struct PaceLimit {
+  std::string name;   ///< `compute`, `server CPU`, `network of the servers`, `links`
+  double busy = 0.0;  ///< its share of the time, the busiest one's
+};
+PaceLimit pace_limit(const Problem& problem, const Prediction& prediction);
+
 }  // namespace simsync

@@ -39,18 +39,53 @@ FlowLimits::FlowLimits(const Prediction& prediction)
   });
 }
 
-double FlowLimits::bytes_of(const std::vector<std::int32_t>& flows, double begin, double end) const {
-  double bytes = 0.0;
-  for (const std::int32_t id : flows) {
-    const FlowSpan& flow = traffic_.flows[static_cast<std::size_t>(id)];
-    const double overlap = std::min(end, flow.end.value()) - std::max(begin, flow.start.value());
-    if (overlap > 0.0) bytes += flow.bytes * overlap / (flow.end - flow.start).value();
+PassedBytes::PassedBytes(const std::vector<FlowSpan>& flows, const std::vector<std::int32_t>& which) {
+  std::vector<std::pair<double, double>> changes;  // time and change of the rate
+  for (const std::int32_t id : which) {
+    const FlowSpan& flow = flows[static_cast<std::size_t>(id)];
+    const double length = (flow.end - flow.start).value();
+    if (length <= 0.0) continue;
+    changes.emplace_back(flow.start.value(), flow.bytes / length);
+    changes.emplace_back(flow.end.value(), -flow.bytes / length);
   }
-  return bytes;
+  std::sort(changes.begin(), changes.end());
+  double rate = 0.0;
+  double passed = 0.0;
+  for (const auto& [time, change] : changes) {
+    if (!at_.empty()) passed += rate * (time - at_.back());
+    rate += change;
+    at_.push_back(time);
+    bytes_.push_back(passed);
+  }
+}
+
+double PassedBytes::until(double time) const {
+  const auto next = static_cast<std::size_t>(std::upper_bound(at_.begin(), at_.end(), time) - at_.begin());
+  if (next == 0) return 0.0;
+  if (next == at_.size()) return bytes_.back();
+  const double share = (time - at_[next - 1]) / (at_[next] - at_[next - 1]);
+  return bytes_[next - 1] + share * (bytes_[next] - bytes_[next - 1]);
+}
+
+double PassedBytes::between(double begin, double end) const {
+  if (at_.empty()) return 0.0;
+  constexpr double kRounding = 1e-12;
+  const double bytes = until(end) - until(begin);
+  return bytes > kRounding * bytes_.back() ? bytes : 0.0;
 }
 
 double FlowLimits::bytes_between(int link, double begin, double end) const {
-  return bytes_of(by_link_[static_cast<std::size_t>(link)], begin, end);
+  const auto known = over_link_.find(link);
+  if (known != over_link_.end()) return known->second.between(begin, end);
+  const PassedBytes passed(traffic_.flows, by_link_[static_cast<std::size_t>(link)]);
+  return over_link_.emplace(link, passed).first->second.between(begin, end);
+}
+
+double FlowLimits::bytes_of_path(int path, double begin, double end) const {
+  const auto known = over_path_.find(path);
+  if (known != over_path_.end()) return known->second.between(begin, end);
+  const PassedBytes passed(traffic_.flows, by_path_[static_cast<std::size_t>(path)]);
+  return over_path_.emplace(path, passed).first->second.between(begin, end);
 }
 
 FlowLimit FlowLimits::limit_of(const FlowSpan& flow) const {
@@ -61,17 +96,17 @@ FlowLimit FlowLimits::limit_of(const FlowSpan& flow) const {
   const auto rate = [&](int link) { return traffic_.links[static_cast<std::size_t>(link)].bandwidth.value(); };
   int busiest = way.links.front();
   int narrowest = way.links.front();
-  double most = 0.0;  // bytes over rate: seconds of work for that link
+  double most = 0.0;                    // bytes over rate: seconds of work for that link
+  constexpr double kMore = 1.0 + 1e-9;  // of equally busy ones the first
   for (const int link : way.links) {
     if (rate(link) < rate(narrowest)) narrowest = link;
     const double work = bytes_between(link, begin, end) / rate(link);
-    if (work <= most) continue;
+    if (work <= most * kMore) continue;
     most = work;
     busiest = link;
   }
   const double cap = way.cap.value();
-  const bool capped =
-      std::isfinite(cap) && bytes_of(by_path_[static_cast<std::size_t>(flow.path)], begin, end) / cap > most;
+  const bool capped = std::isfinite(cap) && bytes_of_path(flow.path, begin, end) / cap > most * kMore;
   const std::string& where = traffic_.links[static_cast<std::size_t>(capped ? narrowest : busiest)].name;
   const std::string role = role_of(where);
   const Seconds shared{std::max(0.0, end - begin - flow.bytes / std::min(cap, rate(narrowest)))};

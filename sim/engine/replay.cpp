@@ -24,6 +24,12 @@ std::vector<int> nodes_needed(const Plan& plan, const Folding& folding) {
   return {nodes.begin(), nodes.end()};
 }
 
+SimulatedCells simulated_cells(const Plan& plan, const Folding& folding, const Cells& cells) {
+  SimulatedCells out{.ranks = cells.ranks(), .nodes = {}};
+  for (const int cell : folding.cells) out.nodes.push_back(plan.nodes[static_cast<std::size_t>(cell)]);
+  return out;
+}
+
 }  // namespace
 
 Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
@@ -39,7 +45,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       buckets_(network_, ways_),
       sends_(cluster, network_, ways_),
       telling_(plan, cells_, topology_, ports_, sends_),
-      recorder_(options.record),
+      recorder_(options, plan, simulated_cells(plan, folding_, cells_), ways_.paths()),
       pace_(cells_.ranks().size()),
       enough_(options.steps_per_worker, longest_block(plan), plan.has_common_steps() ? 1 : cells_.ranks().size()),
       left_behind_(plan, cells_),
@@ -109,7 +115,7 @@ void Replay::note_pace(const Instance& ended) {
   if (ended.op == plan_.step_end) pace_.note(static_cast<std::size_t>(ended.cell), network_.now());
   if (ended.op == plan_.global_step) {
     left_behind_.step_ended();
-    if (!stopped_) iteration_end_.push_back(network_.now());
+    if (!stopped_) end_step();
   }
   if (!plan_.in_lock_step()) stop_when_enough();
   const bool counts =
@@ -161,7 +167,7 @@ void Replay::tell(const Instance& waiting, std::int32_t cause) {
 void Replay::finish_iteration(int k) {
   if (stopped_) return;
   // Iterations end in order: every op of k + 1 has a way back to one of k.
-  if (plan_.global_step < 0) iteration_end_.push_back(network_.now());
+  if (plan_.global_step < 0) end_step();
   iterations_[static_cast<std::size_t>(k)]->pending = {};
   if (!plan_.in_lock_step()) return;
   if (plan_.steps_vary()) return stop_when_enough();
@@ -170,6 +176,11 @@ void Replay::finish_iteration(int k) {
   const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();
   steady_ = repeats(k) && (k > 1 || !overlapped);
   stopped_ = steady_ || k + 1 >= options_.max_iterations;
+}
+
+void Replay::end_step() {
+  iteration_end_.push_back(network_.now());
+  recorder_.step_ends(network_.now());
 }
 
 /// Whether iteration k took as long as the one before.
@@ -361,17 +372,19 @@ Prediction Replay::result() {
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(cells_.ranks().size());
   out.flows = network_.flows_started();
-  if (options_.record) record_into(out);
+  out.recorded = recorder_.on();
+  if (out.recorded) record_into(out);
   return out;
 }
 
 void Replay::record_into(Prediction& out) {
   out.spans = recorder_.take_spans();
-  out.ranks = cells_.ranks();
-  for (const int cell : folding_.cells) out.nodes.push_back(plan_.nodes[static_cast<std::size_t>(cell)]);
+  SimulatedCells cells = simulated_cells(plan_, folding_, cells_);
+  out.ranks = std::move(cells.ranks);
+  out.nodes = std::move(cells.nodes);
   out.stands_for = folding_.stands_for;
   out.iteration_end = iteration_end_;
-  out.traffic = {ways_.links(), ways_.paths(), recorder_.take_flows()};
+  out.traffic = {ways_.links(), ways_.paths(), recorder_.take_flows(), recorder_.rates(ways_.links())};
   out.links = link_use(out.traffic, network_.now());
 }
 

@@ -47,6 +47,7 @@ private:
   void tell(const Instance& waiting, std::int32_t cause);
   void count_off(int k, std::int64_t instances);
   void finish_iteration(int k);
+  void end_step();
   void note_pace(const Instance& ended);
   int catch_up(const Instance& ended);
   void stop_when_enough();

@@ -44,6 +44,7 @@ std::vector<PathPiece> SpanCutter::pieces(const Span& span) {
       cut_collective(op, span);
       break;
   }
+  for (PathPiece& piece : out_) piece.op = span.op;
   return std::move(out_);
 }
 
@@ -54,7 +55,7 @@ const FlowSpan* SpanCutter::waited_in_turn(const Span& span) const {
 }
 
 void SpanCutter::add(double begin, double end, const std::string& resource, const std::string& where, Seconds shared) {
-  if (end > begin) out_.push_back({Seconds{begin}, Seconds{end - begin}, shared, resource, where, title_});
+  if (end > begin) out_.push_back({Seconds{begin}, Seconds{end - begin}, shared, resource, where, title_, -1});
 }
 
 void SpanCutter::cut_compute(const Op& op, const Span& span) {

@@ -32,6 +32,9 @@ struct WhatIf {
   std::optional<Seconds> step;  ///< if it were free; nothing when that takes more than what_if_budget to simulate
 };
 
+/// How many answers what_if gives.
+inline constexpr std::size_t kWhatIfs = 5;
+
 /// Work (Prediction::work) that one of the answers may take: half as much again as the prediction itself, and what
 /// takes some seconds in any case. So an explanation costs at most some nine predictions, or half a minute.
 std::int64_t what_if_budget(const Prediction& predicted);

@@ -2,6 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <vector>
+
+#include "platforms/cluster.hpp"
 
 namespace simsync {
 
@@ -30,6 +33,11 @@ struct ReplayOptions {
   double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
   std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
   bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
+  int recorded_steps = 0;      ///< keep only what the last so many steps consist of; 0: all
+  /// Keep nothing (Prediction::recorded) once this many spans and flows are; 0: never
+  std::int64_t most_recorded = 0;
+  std::vector<Place> recorded_ranks{};  ///< keep only what these do, and servers (InstanceFilter); none: all
+  bool record_rates = false;            ///< keep what links carry, whoever sends it
   std::function<void(const ReplayProgress&)> progress{};  ///< called now and then; a short replay ends before
 };
 

@@ -51,11 +51,21 @@ struct FlowPath {
   BytesPerSecond cap;      ///< most that flows of this way reach together, whatever the links; infinite: none
 };
 
+/// What a link carried in a step.
+struct LinkRate {
+  int link = 0;   ///< index into Traffic::links
+  Seconds begin;  ///< of the step
+  Seconds end;
+  Seconds width;              ///< of an interval
+  std::vector<double> bytes;  ///< in each interval since `begin`
+};
+
 /// Everything that crossed links while it was recorded.
 struct Traffic {
   std::vector<Link> links;
   std::vector<FlowPath> paths;
   std::vector<FlowSpan> flows;  ///< in order of their start
+  std::vector<LinkRate> rates;  ///< of all flows, also of those that were not kept; see ReplayOptions::record_rates
 };
 
 /// Traffic of one link over the recorded time.
@@ -83,6 +93,7 @@ struct Prediction {
   std::int64_t flows = 0;
   std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
   bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing
+  bool recorded = false;  ///< what follows is there
   // Only when recorded:
   std::vector<Span> spans;      ///< in order of completion
   std::vector<Place> ranks;     ///< simulated ranks: cell of a Rank op -> place

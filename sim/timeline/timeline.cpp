@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "sim/timeline/timeline_arrows.hpp"
 #include "sim/timeline/timeline_rows.hpp"
 #include "strategies/names.hpp"
 
@@ -19,23 +20,137 @@ constexpr double kNanosecondsPerMicrosecond = 1e3;
 constexpr double kSecondsPerNanosecond = 1e-9;
 constexpr double kMicroseconds = 1e6;
 
+/// One line of the file, in order of time.
+struct Line {
+  enum class Kind : std::uint8_t { Box, ArrowBegin, ArrowEnd, Counter };  // in this order where times are equal
+  std::int64_t at = 0;                                                    ///< ns
+  Kind kind = Kind::Box;
+  std::size_t index = 0;  ///< of the event, arrow or sample
+};
+
+/// The rate of a link from `at` on.
+struct Sample {
+  std::int64_t at = 0;  ///< ns
+  int link = 0;
+  double rate = 0.0;  ///< bytes/s
+};
+
 class Writer {
 public:
-  Writer(std::ostream& out, const Plan& plan, const Cluster& cluster, const Prediction& prediction)
-      : out_(out), plan_(plan), cluster_(cluster), prediction_(prediction), rows_(plan, prediction) {}
+  Writer(std::ostream& out, const Recorded& recorded, const TimelineOptions& options)
+      : out_(out),
+        plan_(recorded.plan),
+        cluster_(recorded.cluster),
+        prediction_(recorded.prediction),
+        rows_(recorded.plan, recorded.prediction, options),
+        arrows_(detail::arrows_of(rows_, recorded.prediction, kMostArrows)) {
+    take_samples();
+  }
 
-  void write() {
+  std::vector<std::string> write() {
     out_ << "{\"displayTimeUnit\":\"ms\",\n\"otherData\":" << about() << ",\n\"traceEvents\":[";
     for (const int process : rows_.processes()) write_process(process);
     for (const auto& thread : rows_.threads()) {
       name("thread_name", thread.process, thread.number, {{"name", thread.name}});
       name("thread_sort_index", thread.process, thread.number, {{"sort_index", thread.number}});
     }
-    for (const TimelineEvent& event : rows_.events()) write_event(event);
+    for (const Line& line : lines()) write_line(line);
     out_ << "\n]}\n";
+    return rows_.left_out();
   }
 
 private:
+  static constexpr std::size_t kMostArrows = 50'000;
+  static constexpr std::size_t kMostSamples = 60'000;
+
+  /// Rates change where intervals differ by more than a hundredth of what the link carries.
+  void take_samples() {
+    std::size_t intervals = 0;
+    for (const LinkRate& rate : prediction_.traffic.rates)
+      if (draws(rate)) intervals += rate.bytes.size();
+    const std::size_t together = intervals / kMostSamples + 1;  // intervals that count as one
+    for (const LinkRate& rate : prediction_.traffic.rates)
+      if (draws(rate)) take_samples(rate, together);
+  }
+
+  [[nodiscard]] bool draws(const LinkRate& rate) const {
+    const auto [begin, end] = rows_.iterations();
+    const Seconds from = begin > 0 ? prediction_.iteration_end[begin - 1] : Seconds{};
+    if (end == 0 || rate.begin < from || rate.end > prediction_.iteration_end[end - 1]) return false;
+    return rows_.draws_link(link_row(rate));
+  }
+
+  [[nodiscard]] detail::RowKey link_row(const LinkRate& rate) const {
+    return detail::row_of_link(prediction_.traffic.links[static_cast<std::size_t>(rate.link)].name);
+  }
+
+  void take_samples(const LinkRate& rate, std::size_t together) {
+    constexpr double kSeen = 0.01;
+    const double most = prediction_.traffic.links[static_cast<std::size_t>(rate.link)].bandwidth.value();
+    double before = -1.0;
+    for (std::size_t i = 0; i < rate.bytes.size(); i += together) {
+      double bytes = 0.0;
+      for (std::size_t k = i; k < std::min(i + together, rate.bytes.size()); ++k) bytes += rate.bytes[k];
+      const Seconds begin = rate.begin + static_cast<double>(i) * rate.width;
+      const Seconds end = std::min(rate.end, begin + static_cast<double>(together) * rate.width);
+      const double now = end > begin ? bytes / (end - begin).value() : 0.0;
+      if (before >= 0.0 && std::abs(now - before) <= kSeen * most && (now > 0.0) == (before > 0.0)) continue;
+      samples_.push_back({detail::nanoseconds(begin), rate.link, now});
+      before = now;
+    }
+    samples_.push_back({detail::nanoseconds(rate.end), rate.link, 0.0});
+  }
+
+  [[nodiscard]] std::vector<Line> lines() const {
+    std::vector<Line> out;
+    for (std::size_t i = 0; i < rows_.events().size(); ++i)
+      out.push_back({rows_.events()[i].begin, Line::Kind::Box, i});
+    for (std::size_t i = 0; i < arrows_.size(); ++i) {
+      const TimelineEvent& from = rows_.events()[arrows_[i].from];
+      // Inside the box: at its very end it is over.
+      out.push_back({std::max(from.begin, from.end - 1), Line::Kind::ArrowBegin, i});
+      out.push_back({rows_.events()[arrows_[i].to].begin, Line::Kind::ArrowEnd, i});
+    }
+    for (std::size_t i = 0; i < samples_.size(); ++i) out.push_back({samples_[i].at, Line::Kind::Counter, i});
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Line& a, const Line& b) { return a.at != b.at ? a.at < b.at : a.kind < b.kind; });
+    return out;
+  }
+
+  void write_line(const Line& line) {
+    switch (line.kind) {
+      case Line::Kind::Box:
+        return write_event(rows_.events()[line.index]);
+      case Line::Kind::ArrowBegin:
+        return write_arrow_end(line, rows_.events()[arrows_[line.index].from], "s");
+      case Line::Kind::ArrowEnd:
+        return write_arrow_end(line, rows_.events()[arrows_[line.index].to], "f");
+      case Line::Kind::Counter:
+        return write_sample(samples_[line.index]);
+    }
+  }
+
+  static double microseconds(std::int64_t at) { return static_cast<double>(at) / kNanosecondsPerMicrosecond; }
+
+  void write_arrow_end(const Line& line, const TimelineEvent& event, const char* phase) {
+    const auto& thread = rows_.threads()[static_cast<std::size_t>(event.thread)];
+    Json json{{"ph", phase},          {"pid", thread.process}, {"tid", thread.number}, {"ts", microseconds(line.at)},
+              {"id", line.index + 1}, {"name", "lets begin"},  {"cat", "cause"}};
+    if (line.kind == Line::Kind::ArrowEnd) json["bp"] = "e";  // binds to the box that begins there
+    put(json);
+  }
+
+  void write_sample(const Sample& sample) {
+    constexpr double kBitsPerGigabit = 8e-9;
+    const auto row = detail::row_of_link(prediction_.traffic.links[static_cast<std::size_t>(sample.link)].name);
+    put({{"ph", "C"},
+         {"pid", row.process},
+         {"tid", 0},
+         {"ts", microseconds(sample.at)},
+         {"name", row.name + " Gbit/s"},
+         {"args", {{"Gbit/s", std::round(sample.rate * kBitsPerGigabit * 1e4) / 1e4}}}});
+  }
+
   Json about() const {
     Json out{{"model", plan_.model},
              {"cluster", cluster_.name},
@@ -86,8 +201,8 @@ private:
     Json json{{"ph", "X"},
               {"pid", thread.process},
               {"tid", thread.number},
-              {"ts", static_cast<double>(event.begin) / kNanosecondsPerMicrosecond},
-              {"dur", static_cast<double>(event.end - event.begin) / kNanosecondsPerMicrosecond}};
+              {"ts", microseconds(event.begin)},
+              {"dur", microseconds(event.end - event.begin)}};
     switch (event.kind) {
       case TimelineEvent::Kind::Iteration:
         describe_iteration(json, event.index);
@@ -103,6 +218,10 @@ private:
         json["name"] = std::to_string(event.count) + " more";
         json["cat"] = "more";
         break;
+    }
+    if (event.merged > 1) {
+      json["name"] = json["name"].get<std::string>() + " and " + std::to_string(event.merged - 1) + " more";
+      json["args"]["boxes"] = event.merged;
     }
     put(json);
   }
@@ -151,7 +270,7 @@ private:
     if (several) args["flows"] = event.count;
     if (event.end > event.begin)
       args["bytes_per_s"] = event.bytes / (static_cast<double>(event.end - event.begin) * kSecondsPerNanosecond);
-    if (!several) add_way(args, flow);
+    if (!several && event.merged == 1) add_way(args, flow);
     json["args"] = std::move(args);
   }
 
@@ -175,13 +294,15 @@ private:
   const Cluster& cluster_;
   const Prediction& prediction_;
   TimelineRows rows_;
+  std::vector<detail::TimelineArrow> arrows_;
+  std::vector<Sample> samples_;
   bool first_ = true;
 };
 
 }  // namespace
 
-void write_timeline(std::ostream& out, const Plan& plan, const Cluster& cluster, const Prediction& prediction) {
-  Writer(out, plan, cluster, prediction).write();
+std::vector<std::string> write_timeline(std::ostream& out, const Recorded& recorded, const TimelineOptions& options) {
+  return Writer(out, recorded, options).write();
 }
 
 }  // namespace simsync

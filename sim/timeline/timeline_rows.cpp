@@ -1,9 +1,13 @@
 #include "sim/timeline/timeline_rows.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
+
+#include "base/parse_units.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -12,19 +16,6 @@ namespace {
 constexpr int kPerGpu = 2;
 constexpr int kHostOrder = 1000;
 constexpr int kLinkOrder = 2000;
-
-/// Of steps that vary hundreds are simulated: the first ones, as long as a viewer takes them in.
-std::size_t shown_iterations(const Plan& plan, const Prediction& prediction) {
-  constexpr std::size_t kMost = 60;
-  constexpr std::size_t kLeast = 2;
-  constexpr std::size_t kMostEvents = 400'000;  // of some 250 bytes
-  std::size_t events = prediction.traffic.flows.size();
-  for (const Span& span : prediction.spans)
-    events += std::max<std::size_t>(1, plan.ops[static_cast<std::size_t>(span.op)].parts.size());
-  const std::size_t iterations = prediction.iteration_end.size();
-  const std::size_t fitting = events == 0 ? kMost : std::max(kLeast, kMostEvents * iterations / events);
-  return std::min({iterations, kMost, fitting});
-}
 
 RowKey compute_row(Place gpu) {
   return {gpu.node + kFirstNode, gpu.gpu * kPerGpu, "gpu" + std::to_string(gpu.gpu) + " compute"};
@@ -40,8 +31,9 @@ RowKey work_row(Place place) {
   return {place.node + kFirstNode, place.gpu * kPerGpu, "gpu" + std::to_string(place.gpu) + " server"};
 }
 
-/// `node3/nic-out` is the row `nic-out` of node 3, `node0 to node1 connection` is `connection to node1` of node 0.
-RowKey link_row(const std::string& link) {
+}  // namespace
+
+RowKey row_of_link(const std::string& link) {
   constexpr std::string_view kNode = "node";
   if (!link.starts_with(kNode)) return {kNetworkProcess, kLinkOrder, link};
   int node = 0;
@@ -56,32 +48,121 @@ RowKey link_row(const std::string& link) {
   return {node + kFirstNode, kLinkOrder + 1, "connection to " + std::string(name.substr(to, end - to))};
 }
 
-}  // namespace
-
 std::int64_t nanoseconds(Seconds t) {
   return std::llround(t.value() * 1e9);
 }
 
-TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction)
-    : plan_(plan), prediction_(prediction), shown_(shown_iterations(plan, prediction)) {
+TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction, const TimelineOptions& options)
+    : plan_(plan), prediction_(prediction), filter_(plan, {prediction.ranks, prediction.nodes}, options.ranks) {
+  choose_iterations(options);
   add_iterations();
   // What had begun of the next iteration when the last one ended is left out.
-  const auto complete = [&](const auto& what) { return static_cast<std::size_t>(what.iteration) < shown_; };
-  for (std::size_t id = 0; id < prediction.spans.size(); ++id)
-    if (complete(prediction.spans[id])) add_span(static_cast<std::int32_t>(id));
-  for (std::size_t id = 0; id < prediction.traffic.flows.size(); ++id)
-    if (complete(prediction.traffic.flows[id])) add_flow(static_cast<std::int32_t>(id));
+  for (std::size_t id = 0; id < prediction.spans.size(); ++id) {
+    const Span& span = prediction.spans[id];
+    if (draws(span.op, span.cell, span.iteration)) add_span(static_cast<std::int32_t>(id));
+  }
+  for (std::size_t id = 0; id < prediction.traffic.flows.size(); ++id) {
+    const FlowSpan& flow = prediction.traffic.flows[id];
+    if (draws(flow.op, flow.cell, flow.iteration)) add_flow(static_cast<std::int32_t>(id));
+  }
+  thin_out(options.most_boxes);
   finish();
 }
 
+bool TimelineRows::draws(OpId op, int cell, int iteration) const {
+  const auto k = static_cast<std::size_t>(iteration);
+  return k >= begin_ && k < end_ && filter_.keeps(plan_.ops[static_cast<std::size_t>(op)], cell);
+}
+
+/// Links of chosen GPUs and of their nodes, and those that belong to no node.
+bool TimelineRows::draws_link(const RowKey& row) const {
+  if (filter_.keeps_all() || row.process < kFirstNode) return true;
+  const int node = row.process - kFirstNode;
+  if (!filter_.keeps_node(node)) return false;
+  constexpr std::string_view kGpu = "gpu";
+  int gpu = 0;
+  const char* end = row.name.data() + row.name.size();
+  const bool of_gpu =
+      row.name.starts_with(kGpu) && std::from_chars(row.name.data() + kGpu.size(), end, gpu).ec == std::errc{};
+  return !of_gpu || filter_.keeps(Place{node, gpu});
+}
+
+/// Of steps that vary hundreds are simulated: the first ones, as long as a viewer takes them in.
+void TimelineRows::choose_iterations(const TimelineOptions& options) {
+  constexpr std::size_t kMost = 60;
+  constexpr std::size_t kLeast = 2;
+  const std::size_t iterations = prediction_.iteration_end.size();
+  end_ = iterations;
+  if (options.last_steps > 0) {
+    begin_ = iterations - std::min(iterations, static_cast<std::size_t>(options.last_steps));
+    return;
+  }
+  std::size_t boxes = prediction_.traffic.flows.size();
+  for (const Span& span : prediction_.spans)
+    boxes += std::max<std::size_t>(1, plan_.ops[static_cast<std::size_t>(span.op)].parts.size());
+  const std::size_t fitting = boxes == 0 ? kMost : std::max(kLeast, options.most_boxes * iterations / boxes);
+  end_ = std::min({iterations, kMost, fitting});
+  if (end_ < iterations) left_out_.push_back(fmt::format("all but the first {} of {} steps", end_, iterations));
+}
+
 void TimelineRows::add_iterations() {
-  std::int64_t begin = 0;
-  for (std::size_t k = 0; k < shown_; ++k) {
+  std::int64_t begin = begin_ > 0 ? nanoseconds(prediction_.iteration_end[begin_ - 1]) : 0;
+  for (std::size_t k = begin_; k < end_; ++k) {
     const std::int64_t end = nanoseconds(prediction_.iteration_end[k]);
     rows_[{kJobProcess, 0, "iterations"}].push_back(
         {begin, end, TimelineEvent::Kind::Iteration, static_cast<std::int32_t>(k)});
     begin = end;
   }
+}
+
+namespace {
+
+/// Boxes shorter than `length` become one with those that begin within `length` after the first of them.
+void merge_short(std::vector<TimelineEvent>& events, std::int64_t length) {
+  std::vector<TimelineEvent> out;
+  std::size_t open = 0;  // in `out`, the box that takes others in
+  bool any = false;
+  for (const TimelineEvent& event : events) {
+    const bool is_short = event.end - event.begin < length && event.kind != TimelineEvent::Kind::Iteration;
+    if (is_short && any && event.begin < out[open].begin + length) {
+      TimelineEvent& box = out[open];
+      box.end = std::max(box.end, event.end);
+      box.merged += event.merged;
+      box.bytes += event.bytes;
+      continue;
+    }
+    if (is_short) {
+      open = out.size();
+      any = true;
+    }
+    out.push_back(event);
+  }
+  events = std::move(out);
+}
+
+}  // namespace
+
+void TimelineRows::thin_out(std::size_t most_boxes) {
+  const auto boxes = [&] {
+    std::size_t sum = 0;
+    for (const auto& row : rows_) sum += row.second.size();
+    return sum;
+  };
+  const std::size_t before = boxes();
+  if (before <= most_boxes) return;
+  for (auto& row : rows_)
+    std::stable_sort(row.second.begin(), row.second.end(),
+                     [](const TimelineEvent& a, const TimelineEvent& b) { return a.begin < b.begin; });
+  constexpr std::int64_t kFinest = 100'000;  // of all that is drawn
+  const std::int64_t begin = begin_ > 0 ? nanoseconds(prediction_.iteration_end[begin_ - 1]) : 0;
+  const std::int64_t whole = nanoseconds(prediction_.iteration_end[end_ - 1]) - begin;
+  std::int64_t length = whole / kFinest + 1;
+  while (boxes() > most_boxes && length <= 2 * whole) {
+    for (auto& row : rows_) merge_short(row.second, length);
+    length *= 2;
+  }
+  left_out_.push_back(fmt::format("single boxes shorter than {}: neighbors are merged, {} boxes to {}",
+                                  format_seconds(Seconds{static_cast<double>(length / 2) * 1e-9}), before, boxes()));
 }
 
 Place TimelineRows::place_of(const End& end, const Op& op, int cell) const {
@@ -118,7 +199,8 @@ void TimelineRows::add_span(std::int32_t index) {
       return;
     }
     case OpKind::Collective:
-      for (const Place& device : devices_of(op, span.cell)) rows_[communication_row(device)].push_back(event);
+      for (const Place& device : devices_of(op, span.cell))
+        if (filter_.keeps(device)) rows_[communication_row(device)].push_back(event);
       return;
   }
 }
@@ -142,7 +224,9 @@ void TimelineRows::add_flow(std::int32_t index) {
   const std::int64_t begin = nanoseconds(flow.start);
   const std::int64_t end = nanoseconds(flow.end);
   for (const int link : prediction_.traffic.paths[static_cast<std::size_t>(flow.path)].links) {
-    auto& row = rows_[link_row(prediction_.traffic.links[static_cast<std::size_t>(link)].name)];
+    const RowKey key = row_of_link(prediction_.traffic.links[static_cast<std::size_t>(link)].name);
+    if (!draws_link(key)) continue;
+    auto& row = rows_[key];
     // Flows of many workers for one op are one box.
     const auto [last, fresh] = last_flow_.try_emplace({link, flow.op, flow.iteration}, row.size());
     if (!fresh && begin < row[last->second].end) {

@@ -4,9 +4,12 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "sim/timeline/instance_filter.hpp"
 #include "sim/timeline/prediction.hpp"
+#include "sim/timeline/timeline.hpp"
 
 namespace simsync::detail {
 
@@ -30,11 +33,12 @@ struct TimelineEvent {
   std::int64_t begin = 0;  ///< ns
   std::int64_t end = 0;
   Kind kind = Kind::Op;
-  std::int32_t index = 0;  ///< of the iteration, span or flow
-  std::int32_t part = 0;   ///< Part: index into Op::parts
-  std::int32_t count = 1;  ///< Flow, More: how many
-  double bytes = 0.0;      ///< Flow: all of them together
-  int thread = 0;          ///< set by finish()
+  std::int32_t index = 0;   ///< of the iteration, span or flow
+  std::int32_t part = 0;    ///< Part: index into Op::parts
+  std::int32_t count = 1;   ///< Flow, More: how many
+  double bytes = 0.0;       ///< Flow: all of them together
+  int thread = 0;           ///< set by finish()
+  std::int32_t merged = 1;  ///< boxes that it stands for; it shows the first
 };
 
 /// Threads that a row is split into at most; one more tells how much did not fit.
@@ -48,7 +52,7 @@ inline constexpr int kFirstNode = 3;
 /// Collects the events of a prediction by row and gives those that overlap threads of their own.
 class TimelineRows {
 public:
-  TimelineRows(const Plan& plan, const Prediction& prediction);
+  TimelineRows(const Plan& plan, const Prediction& prediction, const TimelineOptions& options);
 
   struct Thread {
     int process = 0;
@@ -61,6 +65,12 @@ public:
   [[nodiscard]] const std::vector<TimelineEvent>& events() const { return events_; }
   /// Processes that have a thread, ascending.
   [[nodiscard]] std::vector<int> processes() const;
+  /// Indices of the iterations that are drawn: the first, and one past the last.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> iterations() const { return {begin_, end_}; }
+  [[nodiscard]] bool draws_link(const RowKey& row) const;
+  /// What was left out, for people.
+  [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
+  [[nodiscard]] const InstanceFilter& filter() const { return filter_; }
 
 private:
   void add_iterations();
@@ -69,13 +79,20 @@ private:
   void add_flow(std::int32_t index);
   [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
   [[nodiscard]] std::vector<Place> devices_of(const Op& op, int cell) const;
+  [[nodiscard]] bool draws(OpId op, int cell, int iteration) const;
+  void choose_iterations(const TimelineOptions& options);
+  /// Merges what is too short until there are at most so many boxes.
+  void thin_out(std::size_t most_boxes);
   void finish();
   /// Distributes events, which are in order of time, over threads from number `first` on; returns how many.
   static int spread(std::vector<TimelineEvent>& events, int first);
 
   const Plan& plan_;
   const Prediction& prediction_;
-  std::size_t shown_;  ///< iterations
+  InstanceFilter filter_;
+  std::size_t begin_ = 0;  ///< first iteration that is drawn
+  std::size_t end_ = 0;    ///< one past the last
+  std::vector<std::string> left_out_;
   std::map<RowKey, std::vector<TimelineEvent>> rows_;
   std::map<std::tuple<int, OpId, int>, std::size_t> last_flow_;  ///< link, op, iteration -> latest event of its row
   std::vector<Thread> threads_;
@@ -84,5 +101,9 @@ private:
 
 /// Time on the grid of a timeline.
 std::int64_t nanoseconds(Seconds t);
+
+/// The row of a link: `node3/nic-out` is `nic-out` of node 3, `node0 to node1 connection` is `connection to node1` of
+/// node 0.
+RowKey row_of_link(const std::string& link);
 
 }  // namespace simsync::detail

@@ -87,7 +87,63 @@ private:
   fs::path before_, path_;
 };
 
+/// What a command shows on a terminal of so many columns. Bars of progress, which come with time, are left out.
+std::string screen_of(const std::string& command, const std::string& columns) {
+  const std::string inner = "LC_ALL=C.UTF-8 COLUMNS=" + columns + " " + command + " 2>/dev/null";
+  write_file("screen.sh", inner + "\n");
+  REQUIRE(std::system("script -qec 'sh screen.sh' /dev/null > screen.txt < /dev/null") == 0);
+  std::string text = read_file("screen.txt");
+  text.erase(std::remove(text.begin(), text.end(), '\r'), text.end());
+  return text;
+}
+
+/// The page with every screen drawn again: in a block ```text the lines behind `$ command`. A command goes on while its
+/// lines end with a backslash. The last heading says how wide the terminal is.
+std::string redrawn(const std::string& path) {
+  std::string out, columns = "80";
+  const auto page = lines_of(path);
+  for (std::size_t i = 0; i < page.size(); ++i) {
+    out += page[i] + "\n";
+    if (page[i].starts_with("## ")) columns = page[i].find("120") == std::string::npos ? "80" : "120";
+    if (!page[i].starts_with("$ ")) continue;
+    std::string command = page[i].substr(2);
+    while (command.ends_with("\\")) {
+      command.pop_back();
+      command += page.at(++i);
+      out += page[i] + "\n";
+    }
+    out += screen_of(command, columns);
+    while (page.at(i + 1) != "```") ++i;
+  }
+  return out;
+}
+
 }  // namespace
+
+TEST_CASE("the screens are what the program shows on a terminal", "[docs]") {
+  const ScratchFolder scratch;
+  const std::string program = fs::path(SIMSYNC_PROGRAM).parent_path().string();
+  REQUIRE(setenv("PATH", (program + ":" + std::getenv("PATH")).c_str(), 1) == 0);
+  const std::string path = kRoot + "/docs/screens.md";
+  const std::string page = redrawn(path);
+  const char* wish = std::getenv("SIMSYNC_APPROVE");
+  if (wish != nullptr && std::string(wish) == "1") write_file(path, page);
+  CHECK(read_file(path) == page);
+  std::istringstream lines(page);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(std::count_if(line.begin(), line.end(), [](char c) { return (c & 0xC0) != 0x80; }) <= 120);
+  }
+}
+
+TEST_CASE("a comparison's columns are on the columns page", "[docs]") {
+  const ScratchFolder scratch;
+  REQUIRE(
+      std::system((std::string(SIMSYNC_PROGRAM) + " compare --model alexnet --cluster two-nodes --strategy ddp,ps " +
+                   "--workers 4 --csv compare.csv > out")
+                      .c_str()) == 0);
+  CHECK(documented_columns().at("compare") == CsvTable::load("compare.csv").header());
+}
 
 TEST_CASE("every column of the program is on the columns page, in its order", "[docs]") {
   const auto documented = documented_columns();

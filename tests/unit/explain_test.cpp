@@ -1,5 +1,6 @@
 #include "sim/engine/explain.hpp"
 
+#include "sim/engine/verdict.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab_run.hpp"
 #include "tests/unit/explain_support.hpp"
@@ -270,6 +271,104 @@ TEST_CASE("the parts add up to the step whatever the strategy", "[engine][explai
     REQUIRE(load.utilization <= 1.0 + 1e-6);
     REQUIRE(load.mean_utilization <= load.utilization * (1.0 + 1e-9));
   }
+}
+
+TEST_CASE("the last step is explained alike when the others are forgotten", "[engine][explain]") {
+  const auto builder = GENERATE(as<std::string>{}, "ddp", "ps", "byteps", "p3");
+  CAPTURE(builder);
+  Problem problem = problem_of(chain({{1000, 300}, {500, 700}, {2000, 400}}), slow_cluster(3, 2), builder, 6,
+                               {Seconds{0.010}, Seconds{0.020}});
+  const Prediction whole = recorded(problem);
+  problem.options.recorded_steps = 1;
+  const Prediction last = recorded(problem);
+  REQUIRE(last.step == whole.step);
+  REQUIRE(last.spans.size() < whole.spans.size());
+  REQUIRE(to_text(explain(problem, last)) == to_text(explain(problem, whole)));
+}
+
+TEST_CASE("a record that grows too large is dropped, and the prediction stays", "[engine][explain]") {
+  Problem problem = two_ranks();
+  problem.options.most_recorded = 10;
+  const Prediction prediction = recorded(problem);
+  REQUIRE(!prediction.recorded);
+  REQUIRE(prediction.spans.empty());
+  REQUIRE(prediction.step == replay(problem.plan, problem.cluster, {}).step);
+  // 35 of 149 ms are compute.
+  REQUIRE(limit_phrase(problem, prediction) == "77 % communication");
+}
+
+TEST_CASE("the parts of a step have names that people use", "[engine][explain]") {
+  // As in the first test: 100 of 149 ms on the NICs, 35 computing, 14 whatever the size.
+  const Problem problem = two_ranks();
+  const Prediction prediction = recorded(problem);
+  const Explanation e = explain(problem, prediction);
+  const auto parts = step_parts(problem, prediction, e.path);
+  REQUIRE(parts.size() == 3);
+  REQUIRE(parts[0].name == "ring on ethernet");
+  REQUIRE(parts[0].kind == PartKind::Communication);
+  REQUIRE_THAT(parts[0].time.value(), WithinRel(0.100, 1e-6));
+  REQUIRE(parts[1].name == "compute");
+  REQUIRE_THAT(parts[1].time.value(), WithinRel(0.035, 1e-6));
+  REQUIRE(parts[2].name == kLatency);
+  REQUIRE(limit_phrase(problem, prediction) == "67 % ring on ethernet");
+  // With the network free 40.1 ms remain (first test): 149 / 40.1 = 3.72.
+  std::vector<WhatIf> answers;
+  what_if(problem, prediction, [&](const WhatIf& answer) { answers.push_back(answer); });
+  REQUIRE(verdict(problem, e, parts, answers) ==
+          "Limited by ring on ethernet: 100.000 ms of the step's 149.000 ms (67 %). More\n"
+          "bandwidth between nodes would help most: 40.100 ms at best, 3.72x as fast.\n");
+}
+
+TEST_CASE("a step that waits for a slow node says so", "[engine][explain]") {
+  // As above; the second node computes twice as long: 70 ms, of which the first one waits for 35.
+  Cluster cluster = slow_cluster(3);
+  cluster.groups.push_back(cluster.groups.front());
+  cluster.groups.front().count = 2;
+  cluster.groups.back().count = 1;
+  cluster.groups.back().compute_slowdown = 20.0;
+  const Problem problem = problem_of(chain({{1000, 2500}}), cluster, "all-reduce", 3, {Seconds{0.010}, Seconds{0.020}},
+                                     {{"algorithm", "ring"}});
+  const Prediction prediction = recorded(problem);
+  const Explanation e = explain(problem, prediction);
+  const auto parts = step_parts(problem, prediction, e.path);
+  // 20 x 35 ms, 19/20 of which the others do not compute.
+  REQUIRE(parts.front().name == "waiting for the slowest rank");
+  REQUIRE(parts.front().kind == PartKind::Waiting);
+  REQUIRE_THAT(parts.front().time.value(), WithinRel(0.665, 1e-6));
+  REQUIRE(slow_nodes(problem) == "node2");
+  REQUIRE_THAT(verdict(problem, e, parts, {}), ContainsSubstring("wait 665.000 ms for node2"));
+}
+
+TEST_CASE("of two predictions the verdict says which is faster and why", "[engine][explain]") {
+  // Four nodes of 100 MB/s and 10 MB of gradients. A server on node 0 sends and receives those of the three others:
+  // 30 MB each way; in a ring every NIC sends and receives 2 x 3/4 x 10 = 15 MB.
+  const auto problem_with = [](const char* builder) {
+    return problem_of(chain({{1000, 2500}}), slow_cluster(4), builder, 4, {Seconds{0.010}, Seconds{0.020}},
+                      std::string(builder) == "ps" ? std::map<std::string, std::string>{}
+                                                   : std::map<std::string, std::string>{{"algorithm", "ring"}});
+  };
+  const Problem ps = problem_with("ps");
+  const Problem ring = problem_with("all-reduce");
+  const Prediction ps_run = recorded(ps);
+  const Prediction ring_run = recorded(ring);
+  const Explanation ps_text = explain(ps, ps_run);
+  const Explanation ring_text = explain(ring, ring_run);
+  const auto ps_parts = step_parts(ps, ps_run, ps_text.path);
+  const auto ring_parts = step_parts(ring, ring_run, ring_text.path);
+  REQUIRE(ps_parts.front().name == "ethernet of the servers");
+  const NicLoad load = busiest_nic(ps, ps_text).value();
+  REQUIRE(load.node == "node0");
+  REQUIRE(load.alone);
+  REQUIRE_THAT(load.bytes, WithinRel(30e6, 1e-6));
+  REQUIRE_THAT(busiest_nic(ring, ring_text)->bytes, WithinRel(15e6, 1e-6));
+  const ComparedSide a{"ps", ps, ps_run, ps_text, ps_parts};
+  const ComparedSide b{"ring", ring, ring_run, ring_text, ring_parts};
+  const std::string text = comparison_verdict(a, b);
+  REQUIRE_THAT(text, Catch::Matchers::StartsWith("ring is "));
+  REQUIRE_THAT(text, ContainsSubstring("; in a step ps moves 28.6 MiB through one NIC (node0) of 0.8 Gbit/s, ring "
+                                       "14.3 MiB through each NIC of 0.8 Gbit/s"));
+  REQUIRE(comparison_verdict(b, a) == text);
+  REQUIRE(comparison_verdict(a, {"the same", ps, ps_run, ps_text, ps_parts}) == "ps and the same are equally fast.");
 }
 
 TEST_CASE("recording changes nothing", "[engine][explain]") {

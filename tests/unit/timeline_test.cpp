@@ -7,6 +7,7 @@
 #include <set>
 #include <sstream>
 
+#include "sim/timeline/instance_filter.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/explain_support.hpp"
 
@@ -19,15 +20,48 @@ using nlohmann::json;
 struct Trace {
   json whole;
   std::map<int, std::string> processes;
-  std::map<std::pair<int, int>, std::string> rows;  ///< process, thread -> name
-  std::map<std::string, std::vector<json>> events;  ///< `node0 ...|gpu0 compute` -> its events
+  std::map<std::pair<int, int>, std::string> rows;    ///< process, thread -> name
+  std::map<std::string, std::vector<json>> events;    ///< `node0 ...|gpu0 compute` -> its events
+  std::map<int, std::pair<json, json>> arrows;        ///< by id: where it begins and ends
+  std::map<std::string, std::vector<json>> counters;  ///< `node0 ...|nic-out Gbit/s` -> its samples
+  std::vector<std::string> left_out;
+  std::size_t size = 0;  ///< of the file
 };
 
+/// An arrow's end lies in a box of its row: Perfetto binds it to that.
+void require_in_box(const Trace& trace, const json& end) {
+  const std::pair<int, int> key{end["pid"], end["tid"]};
+  const std::string row = trace.processes.at(key.first) + "|" + trace.rows.at(key);
+  const double at = end["ts"];
+  const auto& boxes = trace.events.at(row);
+  REQUIRE(std::any_of(boxes.begin(), boxes.end(), [&](const json& box) {
+    return box["ts"].get<double>() <= at && at <= box["ts"].get<double>() + box["dur"].get<double>();
+  }));
+}
+
+/// What the Trace Event format asks of flow events: each id begins once and ends once, and later.
+void require_arrows(const Trace& trace) {
+  for (const auto& [id, ends] : trace.arrows) {
+    CAPTURE(id);
+    REQUIRE(ends.first.is_object());
+    REQUIRE(ends.second.is_object());
+    REQUIRE(ends.first["ts"].get<double>() <= ends.second["ts"].get<double>());
+    REQUIRE(ends.first["name"] == ends.second["name"]);
+    REQUIRE(ends.first["cat"] == ends.second["cat"]);
+    REQUIRE(ends.second["bp"] == "e");
+    require_in_box(trace, ends.first);
+    require_in_box(trace, ends.second);
+  }
+}
+
 /// Reads a trace back and checks what holds for every one.
-Trace trace_of(const Problem& problem, const Prediction& prediction) {
+Trace trace_of(const Problem& problem, const Prediction& prediction, const TimelineOptions& options = {}) {
   std::stringstream text;
-  write_timeline(text, problem.plan, problem.cluster, prediction);
-  Trace trace{json::parse(text), {}, {}, {}};
+  Trace trace;
+  trace.left_out = write_timeline(text, {problem.plan, problem.cluster, prediction}, options);
+  trace.size = text.str().size();
+  trace.whole = json::parse(text);
+  double before = 0.0;
   std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> times;
   for (const json& event : trace.whole["traceEvents"]) {
     const std::pair<int, int> row{event["pid"], event["tid"]};
@@ -36,8 +70,20 @@ Trace trace_of(const Problem& problem, const Prediction& prediction) {
       if (event["name"] == "thread_name") trace.rows[row] = event["args"]["name"];
       continue;
     }
+    REQUIRE(event["ts"].get<double>() >= before);
+    before = event["ts"];
+    if (event["ph"] == "C") {
+      trace.counters[trace.processes.at(row.first) + "|" + event["name"].get<std::string>()].push_back(event);
+      continue;
+    }
+    if (event["ph"] == "s" || event["ph"] == "f") {
+      auto& ends = trace.arrows[event["id"].get<int>()];
+      json& end = event["ph"] == "s" ? ends.first : ends.second;
+      REQUIRE(end.is_null());
+      end = event;
+      continue;
+    }
     REQUIRE(event["ph"] == "X");
-    REQUIRE(event["ts"].get<double>() >= 0.0);
     REQUIRE(event["dur"].get<double>() >= 0.0);
     REQUIRE(trace.rows.contains(row));
     const std::int64_t begin = std::llround(event["ts"].get<double>() * 1e3);
@@ -49,6 +95,7 @@ Trace trace_of(const Problem& problem, const Prediction& prediction) {
     std::sort(spans.begin(), spans.end());
     for (std::size_t i = 1; i < spans.size(); ++i) REQUIRE(spans[i - 1].second <= spans[i].first);
   }
+  require_arrows(trace);
   return trace;
 }
 
@@ -104,12 +151,103 @@ TEST_CASE("of many steps the first are shown, fewer of large ones", "[engine][ti
       const ComputePart first = op.parts.front();
       op.parts.assign(parts, {first.layer, first.phase, (1.0 / static_cast<double>(parts)) * op.duration});
     }
-    return trace_of(problem, recorded(problem)).events.at("job|iterations").size();
+    const Trace trace = trace_of(problem, recorded(problem), {.most_boxes = 40'000});
+    const std::size_t steps = trace.events.at("job|iterations").size();
+    CHECK(trace.left_out.front() == "all but the first " + std::to_string(steps) + " of 100 steps");
+    return steps;
   };
   CHECK(shown(1) == 60);
-  // Two ranks, two ops of compute: a little more than 4 x 2000 boxes a step, of which 400,000 are shown.
-  CHECK(shown(2000) < 50);
-  CHECK(shown(2000) >= 45);
+  // Two ranks, two ops of compute: a little more than 4 x 200 boxes a step, of which 40,000 are shown.
+  CHECK(shown(200) < 50);
+  CHECK(shown(200) >= 45);
+}
+
+TEST_CASE("arrows lead from what ended to what it let begin", "[engine][timeline]") {
+  // In every step the all-reduce waits for a backward (of the other row of the GPU), the update for the all-reduce.
+  const Problem problem = two_ranks();
+  const Prediction prediction = recorded(problem);
+  const Trace trace = trace_of(problem, prediction);
+  std::set<std::pair<double, double>> times;  // ms from the beginning of the first step
+  for (const auto& [id, ends] : trace.arrows)
+    times.emplace(std::round(ends.first["ts"].get<double>() / 1e3), std::round(ends.second["ts"].get<double>() / 1e3));
+  CHECK(times.contains({30.0, 30.0}));
+  CHECK(times.contains({144.0, 144.0}));
+  // One update on each of two devices, and one all-reduce, in each of the steps.
+  CHECK(trace.arrows.size() == 3 * prediction.steps.size());
+}
+
+TEST_CASE("counters show what each link carries", "[engine][timeline]") {
+  // 11 MB, 0.5 of them for each message's fixed cost, at the 100 MB/s = 0.8 Gbit/s of the NIC from 34 to 144 ms, and
+  // nothing before and after.
+  Problem problem = two_ranks();
+  problem.options.record_rates = true;
+  const Trace trace = trace_of(problem, recorded(problem));
+  const auto& samples = trace.counters.at("node0 (1 x GPU)|nic-out Gbit/s");
+  const auto rate_at = [&](double ms) {
+    double rate = -1.0;
+    for (const json& sample : samples)
+      if (sample["ts"].get<double>() <= ms * 1e3) rate = sample["args"]["Gbit/s"];
+    return rate;
+  };
+  CHECK(rate_at(20.0) == 0.0);
+  CHECK_THAT(rate_at(90.0), WithinAbs(0.8, 0.001));
+  CHECK(rate_at(147.0) == 0.0);
+  double bytes = 0.0;  // of the first step
+  for (std::size_t i = 1; i < samples.size() && samples[i]["ts"].get<double>() <= 149e3; ++i)
+    bytes += samples[i - 1]["args"]["Gbit/s"].get<double>() * 125.0 *
+             (samples[i]["ts"].get<double>() - samples[i - 1]["ts"].get<double>());
+  CHECK_THAT(bytes, WithinRel(11e6, 0.02));
+}
+
+TEST_CASE("a timeline of one rank and the last step is small, and counts everybody's bytes", "[engine][timeline]") {
+  Problem problem =
+      problem_of(chain({{1000, 300}, {500, 700}}), slow_cluster(4), "ps", 4, {Seconds{0.010}, Seconds{0.020}});
+  const Prediction whole = recorded(problem);
+  const Trace all = trace_of(problem, whole);
+  problem.options.recorded_ranks = representative_ranks(problem.plan, problem.cluster);
+  problem.options.recorded_steps = 1;
+  problem.options.record_rates = true;
+  REQUIRE(problem.options.recorded_ranks == std::vector<Place>{{0, 0}});
+  const Prediction part = recorded(problem);
+  CHECK(part.step == whole.step);
+  CHECK(part.spans.size() < whole.spans.size() / 4);
+  const Trace trace = trace_of(problem, part, {.ranks = problem.options.recorded_ranks, .last_steps = 1});
+  CHECK(trace.size < all.size / 3);
+  REQUIRE(trace.events.at("job|iterations").size() == 1);
+  CHECK(trace.events.at("job|iterations").front()["name"] == "iteration " + std::to_string(whole.steps.size()));
+  CHECK(trace.events.contains("node0 (1 x GPU)|gpu0 compute"));
+  CHECK(!trace.events.contains("node1 (1 x GPU)|gpu0 compute"));
+  // The same picture from a record of everything.
+  problem.options.recorded_ranks = {};
+  const Trace filtered = trace_of(problem, recorded(problem), {.ranks = {{0, 0}}, .last_steps = 1});
+  for (const auto& [row, events] : trace.events) {
+    CAPTURE(row);
+    CHECK(names(filtered.events.at(row)) == names(events));
+  }
+  CHECK((filtered.counters == trace.counters));
+}
+
+TEST_CASE("where there are too many boxes, the shortest are merged", "[engine][timeline]") {
+  std::vector<std::vector<std::int64_t>> shapes(26, {100, 1000});
+  const Problem problem = problem_of(chain(shapes), slow_cluster(8), "ps", 8, {Seconds{0.001}, Seconds{0.002}});
+  const Prediction prediction = recorded(problem);
+  const auto boxes = [](const Trace& trace) {
+    std::size_t sum = 0;
+    for (const auto& row : trace.events) sum += row.second.size();
+    return sum;
+  };
+  const Trace whole = trace_of(problem, prediction, {.last_steps = 1});
+  CHECK(whole.left_out.empty());
+  const Trace thin = trace_of(problem, prediction, {.last_steps = 1, .most_boxes = 300});
+  CHECK(boxes(thin) <= 300);
+  REQUIRE(thin.left_out.size() == 1);
+  CHECK_THAT(thin.left_out.front(), Catch::Matchers::StartsWith("single boxes shorter than "));
+  CHECK_THAT(thin.left_out.front(), ContainsSubstring("neighbors are merged"));
+  std::set<std::string> seen;
+  for (const auto& row : thin.events)
+    for (const auto& name : names(row.second)) seen.insert(name);
+  CHECK(
+      std::any_of(seen.begin(), seen.end(), [](const auto& name) { return name.find(" and ") != std::string::npos; }));
 }
 
 TEST_CASE("a folded timeline says what its nodes stand for", "[engine][timeline]") {

@@ -162,8 +162,9 @@ public:
     if (options_.csv != "-") print_summary(request, problem, measured);
     const Prediction recorded = as_recorded(problem.plan, measured);
     if (!options_.timeline.empty())
-      write_file(options_.timeline,
-                 [&](std::ostream& out) { write_timeline(out, {problem.plan, problem.cluster, recorded}); });
+      write_file(options_.timeline, [&](std::ostream& out) {
+        write_timeline(out, {problem.plan, problem.cluster, recorded});
+      });
     if (!options_.trace.empty()) write_trace(options_.trace, trace_of(problem.plan, recorded.spans, 0));
   }
 

@@ -301,14 +301,13 @@ TEST_CASE("a model's file names its profile", "[models][profile]") {
   CHECK_THAT(own.step().value(), WithinRel(3.25, 1e-9));  // 2 + 1 and the optimizer's 0.25
   wanted.profile = folder + "/other.csv";
   CHECK_THAT(make_profile(model, wanted).step().value(), WithinRel(6.25, 1e-9));
-  wanted.profile = "auto";
-  wanted.device = "another";
-  CHECK(refusal([&] { (void)make_profile(model, wanted); }) ==
+  const ProfileRequest elsewhere{.device = "another", .precision = "fp32", .batch = 4, .roofline = plain()};
+  CHECK(refusal([&] { (void)make_profile(model, elsewhere); }) ==
         "profile 'm.profile' was measured on d at fp32; model 'm' does not tell the work of its layers to scale it to "
         "another at fp32 by | record a trace on that device and import it");
-  wanted.device = "d";
   save("m.profile.csv", 2.0, {{{Seconds{-1.0}, Seconds{0.0}}}});
-  CHECK(refusal([&] { (void)make_profile(model, wanted); }) ==
+  const ProfileRequest here{.device = "d", .precision = "fp32", .batch = 4, .roofline = plain()};
+  CHECK(refusal([&] { (void)make_profile(model, here); }) ==
         folder +
             "/m.profile.csv: a step has no row of layer 'a' | model 'm' does not tell the work of its layers to fill "
             "the gap by");

@@ -134,7 +134,6 @@ Measurements read_live(const CalibrateFlags& flags) {
 void write_rows(const std::string& path, const CalibrationResult& result, const std::vector<CalibratedRow>& scored) {
   std::string text = csv_row(calibration_header()) + "\n";
   for (const auto& row : result.rows) text += csv_row(calibration_cells("fit", row)) + "\n";
-  for (const auto& row : result.left_out) text += csv_row(calibration_cells("left out", row)) + "\n";
   for (const auto& row : scored) text += csv_row(calibration_cells("score", row)) + "\n";
   if (path == "-") {
     std::cout << text;
@@ -145,19 +144,9 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
 
 CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
   ProgressBar bar(0);
-  struct {
-    double share = 0.0;
-    std::string what;
-    int evaluations = 0;
-  } now;
   options.progress = [&](std::size_t done, std::size_t total, const std::string& what) {
-    now.share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
-    now.what = fmt::format("{}  {}/{}", what, done, total);
-    bar.set_round(now.share, now.what);
-  };
-  options.evaluated = [&] {
-    ++now.evaluations;
-    bar.set_round(now.share, fmt::format("{}, {} evaluations", now.what, now.evaluations));
+    const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
+    bar.set_round(share, fmt::format("{}  {}/{}", what, done, total));
   };
   return calibrate(measured.cluster, measured.fitted, options);
 }
@@ -185,7 +174,6 @@ void run_calibrate(const CalibrateFlags& flags) {
   if (!flags.csv.empty()) write_rows(flags.csv, result, scored);
   std::ostream& out = flags.csv == "-" ? std::cerr : std::cout;
   out << parameter_table(result) << residual_table("fitted", result.rows, kWorstShown);
-  if (!result.left_out.empty()) out << residual_table("left out", result.left_out, kWorstShown);
   if (!scored.empty()) out << residual_table("scored", scored, kWorstShown);
 }
 

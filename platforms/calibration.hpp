@@ -26,10 +26,6 @@ struct Residuals {
   double rms_pct = 0.0;
   double median_pct = 0.0;
   double worst_pct = 0.0;
-  /// The root mean square where rows beyond three standard deviations of most rows count as that far off: what
-  /// intervals rest on, so that a few rows that no number explains do not widen all of them. 0: not known.
-  double typical_pct = 0.0;
-  [[nodiscard]] double of_most_pct() const { return typical_pct > 0.0 ? typical_pct : rms_pct; }
   friend bool operator==(const Residuals&, const Residuals&) = default;
 };
 

@@ -118,8 +118,6 @@ void read(const yaml::Node& root, Calibration& out) {
     out.residuals.rms_pct = m.require("rms_pct").number(yaml::kNonNegative);
     out.residuals.median_pct = m.require("median_pct").number(yaml::kNonNegative);
     out.residuals.worst_pct = m.require("worst_pct").number(yaml::kNonNegative);
-    m.maybe("typical_pct",
-            [&](const yaml::Node& typical) { out.residuals.typical_pct = typical.number(yaml::kNonNegative); });
   });
   if (const auto node = top.optional("repeat_pct")) out.repeat_pct = node.number(yaml::kNonNegative);
   top.maybe("assumed", [&](const yaml::Node& node) {
@@ -167,10 +165,9 @@ std::string to_yaml(const Calibration& c) {
   if (!c.valid_for.empty()) out += "valid_for:\n";
   for (const auto& what : c.valid_for) out += fmt::format("  - {}\n", yaml_quoted(what));
   out += fmt::format("rows: {}\n", c.rows);
-  out += fmt::format("residuals: {{rms_pct: {}, median_pct: {}, worst_pct: {}", format_shortest(c.residuals.rms_pct),
-                     format_shortest(c.residuals.median_pct), format_shortest(c.residuals.worst_pct));
-  if (c.residuals.typical_pct > 0.0) out += fmt::format(", typical_pct: {}", format_shortest(c.residuals.typical_pct));
-  out += "}\n";
+  out +=
+      fmt::format("residuals: {{rms_pct: {}, median_pct: {}, worst_pct: {}}}\n", format_shortest(c.residuals.rms_pct),
+                  format_shortest(c.residuals.median_pct), format_shortest(c.residuals.worst_pct));
   if (c.repeat_pct > 0.0) out += fmt::format("repeat_pct: {}\n", format_shortest(c.repeat_pct));
   if (!c.assumed.empty()) out += "assumed:\n";
   for (const auto& [key, value] : c.assumed)

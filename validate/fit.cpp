@@ -46,12 +46,8 @@ public:
   }
   [[nodiscard]] bool is_plain(std::size_t i, std::size_t count) const { return i + options_.plain_tail >= count; }
   std::vector<std::vector<double>> starts();
-  /// By at most so many steps, with derivatives by ceres::FORWARD or ceres::CENTRAL differences.
-  template <ceres::NumericDiffMethodType kDifference>
+  /// By at most so many steps.
   std::vector<double> improved(const std::vector<double>& start, int steps);
-  std::vector<double> improved(const std::vector<double>& start, int steps) {
-    return options_.sparing ? improved<ceres::FORWARD>(start, steps) : improved<ceres::CENTRAL>(start, steps);
-  }
   void describe(const std::vector<double>& shares, FitResult& out);
   [[nodiscard]] int evaluations() const { return evaluations_; }
 
@@ -92,12 +88,8 @@ std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
 std::vector<std::vector<double>> Problem::starts() {
   if (!options_.search) return options_.starts;
   std::vector<std::pair<double, std::vector<double>>> found;
-  for (auto& shares : points_of_cube(parameters_)) {
-    for (std::size_t p = 0; p < std::min(parameters_, options_.held.size()); ++p)
-      if (options_.held[p]) shares[p] = *options_.held[p];
-    found.emplace_back(loss(at(shares)), std::move(shares));
-  }
-  const std::size_t kept = parameters_ <= 3 ? 1 : (options_.sparing ? 5 : 8);
+  for (auto& shares : points_of_cube(parameters_)) found.emplace_back(loss(at(shares)), std::move(shares));
+  const std::size_t kept = parameters_ <= 3 ? 1 : 8;
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::vector<double>> out;
   for (std::size_t i = 0; i < kept; ++i) out.push_back(std::move(found[i].second));
@@ -105,7 +97,6 @@ std::vector<std::vector<double>> Problem::starts() {
   return out;
 }
 
-template <ceres::NumericDiffMethodType kDifference>
 std::vector<double> Problem::improved(const std::vector<double>& start, int steps) {
   const std::size_t residuals = at(start).size();
   const auto evaluate = [this](double const* const* x, double* out) {
@@ -118,7 +109,7 @@ std::vector<double> Problem::improved(const std::vector<double>& start, int step
   using Functor = decltype(evaluate);
   ceres::NumericDiffOptions numeric;
   numeric.relative_step_size = kDerivativeStep;
-  auto* cost = new ceres::DynamicNumericDiffCostFunction<Functor, kDifference>(
+  auto* cost = new ceres::DynamicNumericDiffCostFunction<Functor, ceres::CENTRAL>(
       &evaluate, ceres::DO_NOT_TAKE_OWNERSHIP, numeric);  // owned by the ceres::Problem below
   cost->AddParameterBlock(static_cast<int>(parameters_));
   cost->SetNumResiduals(static_cast<int>(residuals));
@@ -135,9 +126,6 @@ std::vector<double> Problem::improved(const std::vector<double>& start, int step
   solver.num_threads = 1;
   solver.max_num_iterations = steps;
   solver.linear_solver_type = ceres::DENSE_QR;
-  // Bounds make every step a line search. Cubic interpolation asks for a gradient at each of its points, which took
-  // three quarters of all evaluations.
-  if (options_.sparing) solver.line_search_interpolation_type = ceres::BISECTION;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &problem, &summary);
   for (double& value : x) value = std::clamp(value - kOffset, 0.0, 1.0);
@@ -225,10 +213,6 @@ FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, 
       least = value;
       out.shares = shares;
     }
-  }
-  if (options.sparing) {
-    const auto shares = problem.improved<ceres::CENTRAL>(out.shares, steps);
-    if (plain.loss(plain.at(shares)) < least) out.shares = shares;
   }
   double sum = 0.0;
   const auto values = plain.at(out.shares);

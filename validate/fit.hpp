@@ -1,7 +1,6 @@
 // Bounded least squares with a robust loss, for few parameters and an expensive model.
 #pragma once
 #include <functional>
-#include <optional>
 #include <vector>
 
 namespace simsync {
@@ -16,10 +15,6 @@ struct FitOptions {
   std::size_t followed = 16;   ///< starts that are improved to the end; of more than that, the most promising ones
   bool search = true;          ///< false: nothing but `starts` is improved
   std::size_t plain_tail = 0;  ///< so many residuals at the end (a prior's) are squared as they are
-  /// Residuals are expensive: fewer steps from each start, and derivatives to one side until the end is near.
-  bool sparing = false;
-  /// Shares that points of the search have in common, by parameter; a parameter without one, or beyond the end, varies.
-  std::vector<std::optional<double>> held;
 };
 
 struct FitResult {

@@ -87,6 +87,13 @@ struct FlowNetwork::State {
   // flows do not share ("fatpipe").
   std::vector<s4u::Link*> cap_links;
   std::map<double, s4u::Link*> caps;
+  // SimGrid 3.32 caps a flow for good at the rate that the narrowest link on its way has when it starts. So flows start
+  // while links whose rate has been changed have their greater one.
+  struct Change {
+    double first;  ///< bytes per second
+    double now;
+  };
+  std::map<int, Change> changed;  ///< by link
   double origin = 0.0;
   std::int64_t started = 0;
   std::int64_t in_flight = 0;
@@ -107,6 +114,7 @@ struct FlowNetwork::State {
   s4u::Link* cap_link(double cap);
   void flush();
   void launch(const PendingFlow& flow);
+  void widen(const PathHost& path, bool wide);
   void end(Flow& flow);
 };
 
@@ -191,6 +199,7 @@ void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   SIMSYNC_ASSERT(s.pending.empty());
   s.hosts_used = 0;
   s.caps.clear();
+  s.changed.clear();
   s.links_used = 0;
   s.across.clear();
   s.started = 0;
@@ -213,8 +222,12 @@ int FlowNetwork::add_link(BytesPerSecond bandwidth) {
 }
 
 void FlowNetwork::set_bandwidth(int link, BytesPerSecond bandwidth) {
+  State& s = *state_;
   SIMSYNC_ASSERT(bandwidth.value() > 0.0);
-  state_->links.at(static_cast<std::size_t>(link))->set_bandwidth(bandwidth.value());
+  s4u::Link* const there = s.links.at(static_cast<std::size_t>(link));
+  const auto [entry, first] = s.changed.try_emplace(link, State::Change{there->get_bandwidth(), 0.0});
+  entry->second.now = bandwidth.value();
+  there->set_bandwidth(bandwidth.value());
 }
 
 int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
@@ -284,7 +297,18 @@ void FlowNetwork::State::launch(const PendingFlow& wanted) {
   flow.comm->set_data(&flow);
   flow.comm->set_payload_size(static_cast<std::uint64_t>(std::llround(wanted.bytes)));
   flow.comm->set_source(path.host);
+  widen(path, true);
   flow.comm->set_destination(pages[path.page].sink);  // the last setter starts it
+  widen(path, false);
+}
+
+void FlowNetwork::State::widen(const PathHost& path, bool wide) {
+  if (changed.empty()) return;
+  for (const int link : path.links) {
+    const auto found = changed.find(link);
+    if (found == changed.end() || found->second.first <= found->second.now) continue;
+    links[static_cast<std::size_t>(link)]->set_bandwidth(wide ? found->second.first : found->second.now);
+  }
 }
 
 void FlowNetwork::State::end(Flow& flow) {

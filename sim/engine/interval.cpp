@@ -105,7 +105,7 @@ bool is_of_network(const std::pair<std::string, std::string>& setting) {
 /// Of all times but compute.
 Spread network_spread(const PredictRequest& request, const Problem& problem, const Calibration* calibration) {
   if (problem.errors.network) return spread_of(*problem.errors.network);
-  if (calibration != nullptr) return spread_of(calibration->residuals.of_most_pct() / 100.0);
+  if (calibration != nullptr) return spread_of(calibration->residuals.rms_pct / 100.0);
   const auto& given = request.settings;
   const bool set = std::any_of(given.begin(), given.end(), is_of_network);
   return set ? network_errors().set : network_errors().nominal;

@@ -368,7 +368,7 @@ Prediction Replay::result() {
   double compute = 0.0;
   for (const Op& op : plan_.ops)
     if (op.kind == OpKind::Compute) compute += op.duration.value();
-  out.compute = Seconds{compute * slowest_needed()};
+  out.compute = slowest_needed() * (Seconds{compute} - plan_.waiting);
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(cells_.ranks().size());
   out.flows = network_.flows_started();

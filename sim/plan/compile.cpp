@@ -153,6 +153,7 @@ double waiting_for_slowest(const PlanWriter& writer) {
 
 void write_compute(PlanWriter& writer) {
   const double waiting = waiting_for_slowest(writer);
+  writer.plan.waiting = (waiting - 1.0) * (writer.profile.forward() + writer.profile.backward());
   const std::size_t layers = writer.model.layer_count();
   const bool drawn = !in_lock_step(writer.strategy);
   const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous) {

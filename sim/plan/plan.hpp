@@ -166,6 +166,8 @@ struct Plan {
   /// after several of these goes on with the newest, and leaves out those between. -1: no step does without a rank.
   OpId global_step = -1;
   int backups = 0;
+  /// Of the compute ops of a step: what ranks in lock step wait for the slowest of them (DeviceClass::compute_variation).
+  Seconds waiting;
   double step_variation = 0.0;  ///< of the compute of ranks' steps: its coefficient of variation
   std::uint64_t seed = 1;       ///< of what ranks draw
   std::int32_t tensors = 0;     ///< pieces that servers keep, see Op::tensor

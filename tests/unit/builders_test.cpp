@@ -431,7 +431,8 @@ TEST_CASE("options are strict", "[strategies]") {
   CHECK(error("ddp", "buket", "1MiB") == "error: strategy 'ddp' has no option 'buket'\n  help: did you mean 'bucket'?");
   CHECK(error("mg-wfbp", "staleness", "1") ==
         "error: strategy 'mg-wfbp' has no option 'staleness'\n"
-        "  help: known options: algorithm, compressor, per_operation_cost, powersgd_rank");
+        "  help: known options: algorithm, collectives_overlap_between_nodes, collectives_overlap_in_node, "
+        "compressor, per_operation_cost, powersgd_rank");
   CHECK(error("ddp", "bucket", "25") ==
         "error: option 'bucket' of strategy 'ddp': expected a size with its unit, such as 25MiB or 512B, got '25'");
   CHECK(error("ddp", "bucket", "0B") ==

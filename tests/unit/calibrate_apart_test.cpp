@@ -136,7 +136,7 @@ TEST_CASE("interference that the rows say nothing about", "[calibrate]") {
   options.unknowns = {{"collective.interference", Dimension::Number, 0.0, 0.5, true}};
   const std::string refusal =
       "error: the measurements cannot identify 'collective.interference': they hardly depend on it\n  help: measure "
-      "overlaps beside longer all-reduces, or fix a value with --set";
+      "other sizes, rank counts or tensor counts, or fix a value with --set";
   CHECK(error_of([&] { (void)calibrate(cluster, rows, options); }) == refusal);
   const auto alone = measured_on(cluster, {probe(ProbeKind::AllReduce, 2, 1e6)});
   CHECK(error_of([&] { (void)calibrate(cluster, alone, options); }) == refusal);
@@ -194,7 +194,8 @@ TEST_CASE("threads that are never busy are left, or refused by name", "[calibrat
                       {kThreads, Dimension::Number, 1.0, 64.0, true}};
   CHECK(error_of([&] { (void)calibrate(cluster, rows, options); }) ==
         "error: the measurements cannot identify 'group.gpu.cpu.threads': they hardly depend on it\n  help: measure "
-        "pushes of many short tensors (count 64) by several workers, or fix a value with --set");
+        "other "
+        "sizes, rank counts or tensor counts, or fix a value with --set");
 }
 
 TEST_CASE("more threads than the probes can keep busy", "[calibrate]") {
@@ -214,8 +215,8 @@ TEST_CASE("more threads than the probes can keep busy", "[calibrate]") {
   CHECK(value_of(wrong.calibration, kThreads) == 8.0);
   options.unknowns.back().demanded = true;
   CHECK(error_of([&] { (void)calibrate(truth, rows, options); }) ==
-        "error: the measurements cannot identify 'group.gpu.cpu.threads': 8 or more do the same\n  help: measure "
-        "pushes of many short tensors (count 64) by several workers, or fix a value with --set");
+        "error: the measurements cannot identify 'group.gpu.cpu.threads': 8 or more do the same\n  help: measure other "
+        "sizes, rank counts or tensor counts, or fix a value with --set");
 }
 
 TEST_CASE("a number of threads that cannot be asked for", "[calibrate]") {

@@ -33,8 +33,8 @@ Calibration fitted_to_dgx_a100() {
 }  // namespace
 
 TEST_CASE("collectives on machines without a network are fitted", "[calibrate]") {
-  const auto* const name =
-      GENERATE("a100-pcie-pair", "a40-pcie4-shm", "rtx3090-pair", "rtx4090-pair", "rtx6000-quad", "rtxa6000-pair");
+  const auto* const name = GENERATE("a100-pcie-pair", "a40-pcie4-shm", "rtx3090-pair", "rtx4090-pair", "rtx6000-quad",
+                                    "rtxa6000-pair");
   CAPTURE(name);
   const Cluster cluster = find_cluster(name);
   REQUIRE(cluster.groups.front().nic_link.empty());
@@ -78,18 +78,4 @@ TEST_CASE("a prior of another cluster beside measurements of several nodes", "[c
   options.prior = prior;
   const auto result = calibrate(cluster, all_reduces(cluster, 2, 1), options);
   CHECK(result.calibration.residuals.rms_pct < 5.0);
-}
-TEST_CASE("H100 nodes of which some GPUs take part: the bandwidth goes with their number", "[calibrate]") {
-  // All-reduces of 16 GiB over ten nodes, measured by others: see "How links add up" in platforms/README.md.
-  const Cluster cluster = find_cluster("dgx-h100");
-  const double gib = 1024.0 * 1024.0 * 1024.0;
-  const auto error_pct = [&](int per_node, double seconds) {
-    Probe one = probe(ProbeKind::AllReduce, 10 * per_node, 16.0 * gib);
-    one.per_node = per_node;
-    one.measured = Seconds{seconds};
-    return predict_rows(cluster, {one}).front().error_pct();
-  };
-  CHECK(std::abs(error_pct(1, 0.632480)) < 5.0);
-  CHECK(std::abs(error_pct(2, 0.333590)) < 5.0);
-  CHECK(std::abs(error_pct(4, 0.170665)) < 5.0);
 }

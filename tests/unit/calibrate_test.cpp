@@ -325,8 +325,8 @@ TEST_CASE("what the measurements cannot tell is refused by name", "[calibrate]")
                       {"collective.per_step_intra", Dimension::Time, 1e-7, 1e-3, true}};
   CHECK(error_of([&] { (void)calibrate(truth, measured_on(truth, probes, 0.01), options); }) ==
         "error: the measurements cannot identify 'collective.launch': it trades off against "
-        "'collective.per_step_intra'\n  help: measure short collectives with another number of ranks, or fix a "
-        "value with --set");
+        "'collective.per_step_intra'\n  help: measure other sizes, rank counts or tensor counts, or fix a value with "
+        "--set");
 }
 
 TEST_CASE("a prior helps while probes are few and does no harm when they are many", "[calibrate]") {

@@ -215,7 +215,7 @@ TEST_CASE("no pair is no accuracy, and passes no tolerance", "[validate]") {
   const StudyResult result = evaluate(folder.parse(text), predictor);
   REQUIRE(result.findings.size() == 1);
   CHECK(result.findings[0] == "pairwise_accuracy is expected to be at least 0.9, and no pair can be ranked");
-  CHECK(summary_row(result) == "s,2,0,0,,,0,,0,0,0,0,false,0,,,1,0,0,0,0,0,0,1,0,,");
+  CHECK(summary_row(result) == "s,2,0,0,,,0,,0,0,0,0,false,0,,,1,0,0,0,0,0,0,1,0,,,");
   CHECK(describe(result) ==
         "s: FAILED\n  2 cases scored, 0 calibrate, 0 known deviations\n"
         "  mape_pct 0.00  p90_error_pct 0.00  pairwise_accuracy n/a (0 pairs)  kendall_tau n/a\n"

@@ -111,9 +111,9 @@ TEST_CASE("coverage counts scored cases inside their interval", "[validate][inte
   // 0.275 for 0.2875 s, of which the first is more than 12 % off.
   REQUIRE(result.summary.coverage_pct);
   CHECK_THAT(*result.summary.coverage_pct, WithinRel(100.0 * 5.0 / 6.0, 1e-9));
-  CHECK_THAT(summary_row(result), ContainsSubstring(",true,83.3333333"));
+  CHECK(summary_row(result).ends_with(",83.3333333"));
   FakePredictor without;
   const StudyResult plain = evaluate(parse_study(text, "study.yaml"), without);
   CHECK_FALSE(plain.summary.coverage_pct);
-  CHECK(summary_row(plain).ends_with(",true,"));
+  CHECK(summary_row(plain).ends_with(","));
 }

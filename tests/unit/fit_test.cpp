@@ -1,9 +1,6 @@
 // Fits against a predictor whose parameters are known, and which of them are refused or distrusted.
 #include "validate/fit.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "tests/support/catch.hpp"
 #include "tests/unit/fake_study.hpp"
 #include "validate/comparison.hpp"
@@ -41,34 +38,6 @@ TEST_CASE("a fit finds the least of a bounded function, robustly", "[validate]")
     const FitResult r = fit_shares(1, [](const std::vector<double>&) { return std::vector<double>{0.1}; });
     CHECK(r.spread[0] > 1.0);
   }
-}
-
-TEST_CASE("a sparing fit ends at the same least with fewer evaluations", "[validate]") {
-  // Times of messages: two costs and two rates, each on a logarithmic axis, with kinks where one takes over.
-  const std::vector<double> truth{0.3, 0.7, 0.45, 0.62};
-  const auto model = [](const std::vector<double>& shares) {
-    std::vector<double> out;
-    for (double size = 1.0; size < 1e6; size *= 2.0) {
-      const double wire = std::max(std::pow(10.0, 3.0 * shares[0]), size / std::pow(10.0, 2.0 * shares[1]));
-      const double host = std::max(std::pow(10.0, 2.0 * shares[2]), size / std::pow(10.0, 4.0 * shares[3]));
-      out.push_back(std::log(wire));
-      out.push_back(std::log(wire + host));
-    }
-    return out;
-  };
-  const auto at_truth = model(truth);
-  const ResidualFunction residuals = [&](const std::vector<double>& shares) {
-    auto values = model(shares);
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= at_truth[i] + 0.01 * std::sin(static_cast<double>(i));
-    return values;
-  };
-  const FitResult full = fit_shares(4, residuals);
-  const FitResult sparing = fit_shares(4, residuals, {.followed = 3, .sparing = true});
-  for (std::size_t p = 0; p < truth.size(); ++p) {
-    CHECK_THAT(full.shares[p], WithinAbs(truth[p], 0.01));
-    CHECK_THAT(sparing.shares[p], WithinAbs(full.shares[p], 1e-3));
-  }
-  CHECK(2 * sparing.evaluations < full.evaluations);
 }
 
 TEST_CASE("a parameter is identified up to a quarter of its range", "[validate]") {

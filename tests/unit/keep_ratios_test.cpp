@@ -62,15 +62,6 @@ TEST_CASE("a hump that no cost explains is kept, and found between the measured 
   CHECK(without > 50.0);
 }
 
-TEST_CASE("a shape that measured sizes follow, but not those twice as far apart, is kept", "[ratios][calibrate]") {
-  // A wave of three and a half sizes. A size that is left out is told by a line across four sevenths of it, 1.2 times
-  // as far off as nothing; from sizes beyond the neighbors 1.9 times. So at the spacing of use it is 0.8 times.
-  const Cluster cluster = two_hosts();
-  const auto wave = [](double bytes) { return std::exp(0.1 * std::sin(2.0 * 3.14159265 * std::log2(bytes) / 3.5)); };
-  const auto result = calibrate(cluster, all_reduces(cluster, wave), only_the_round());
-  CHECK(result.calibration.measured.size() == 1);
-}
-
 TEST_CASE("noise is not kept: the other sizes do not tell the one that is left out", "[ratios][calibrate]") {
   const Cluster cluster = two_hosts();
   Random random(7);

@@ -140,7 +140,7 @@ TEST_CASE("findings: missed tolerance, closed deviation, failed prediction", "[v
           "fake,b2,big,two-nodes,impossible,2,1.7,,,8,scored,,"
           "collective.launch=0.001s;link.ethernet.per_flow_cap=2e+09B/s;step_time=1s,"
           "simsync predict --model big --cluster two-nodes --strategy impossible --workers 2 --batch 8 "
-          "--set step_time=1s --set link.ethernet.per_flow_cap=2e+09B/s --set collective.launch=0.001s");
+          "--set step_time=1s --set link.ethernet.per_flow_cap=2e+09B/s --set collective.launch=0.001s,,");
   }
 }
 

@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "validate/calibrate/burst_rows.hpp"
 #include "validate/calibrate/interference.hpp"
 #include "validate/calibrate/keep_ratios.hpp"
 #include "validate/calibrate/model_fit.hpp"
@@ -28,8 +27,6 @@ std::vector<CalibratedRow> predict_rows(const Cluster& calibrated, const std::ve
 
 Residuals residuals_of(const std::vector<CalibratedRow>& rows) {
   if (rows.empty()) return {};
-  constexpr double kNormal = 1.4826;  // standard deviations in a median distance from 0
-  constexpr double kOutlier = 3.0;    // standard deviations
   std::vector<double> errors;
   double sum = 0.0;
   for (const auto& row : rows) {
@@ -37,21 +34,13 @@ Residuals residuals_of(const std::vector<CalibratedRow>& rows) {
     sum += row.error_pct() * row.error_pct();
   }
   std::sort(errors.begin(), errors.end());
-  Residuals out{.rms_pct = std::sqrt(sum / static_cast<double>(errors.size())),
-                .median_pct = 0.5 * (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]),
-                .worst_pct = errors.back(),
-                .typical_pct = 0.0};
-  const double most = kOutlier * std::max(100.0 * detail::kLeastCut, kNormal * out.median_pct);
-  sum = 0.0;
-  for (const double error : errors) sum += std::min(error, most) * std::min(error, most);
-  out.typical_pct = std::sqrt(sum / static_cast<double>(errors.size()));
-  return out;
+  return {.rms_pct = std::sqrt(sum / static_cast<double>(errors.size())),
+          .median_pct = 0.5 * (errors[(errors.size() - 1) / 2] + errors[errors.size() / 2]),
+          .worst_pct = errors.back()};
 }
 
 namespace {
 
-/// After the descriptions: the best of them by replay, and what is found apart from it.
-constexpr std::size_t kLastFits = 2;
 constexpr const char* kNothing = "these measurements depend on none of the parameters";
 
 bool is_overlap(const Probe& probe) {
@@ -60,13 +49,6 @@ bool is_overlap(const Probe& probe) {
 
 bool is_threads(const std::string& key) {
   return key.starts_with("group.") && key.ends_with(".cpu.threads");
-}
-
-/// The cluster with what the caller states of it.
-Cluster stating(const Cluster& cluster, const std::vector<std::pair<std::string, std::string>>& settings) {
-  Cluster out = cluster;
-  apply_settings(out, settings);
-  return out;
 }
 
 /// What is to be found: the caller's wishes or, without any, what follows from the probes.
@@ -125,7 +107,7 @@ std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe
   std::map<std::string, double> found;
   std::size_t done = 0;
   for (CalibrationModel& model : models) {
-    if (options.progress) options.progress(done++, models.size() + kLastFits, model.name);
+    if (options.progress) options.progress(done++, models.size() + 1, model.name);
     for (const auto& known : options.assumed) {
       std::erase_if(model.unknowns, [&](const Unknown& unknown) { return unknown.key == known.first; });
       std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == known.first; });
@@ -140,7 +122,7 @@ std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe
   });
   std::unique_ptr<ModelFit> best;
   for (auto& fit : fits) {
-    if (options.progress) options.progress(models.size(), models.size() + kLastFits, fit->name() + ", by replay");
+    if (options.progress) options.progress(models.size(), models.size() + 1, fit->name() + ", by replay");
     if (!fit->refine()) continue;
     const bool identified = fit->identified();
     if (best == nullptr || identified) best = std::move(fit);
@@ -170,32 +152,28 @@ void finish(const Cluster& cluster, const std::vector<Probe>& probes, const Cali
   detail::Ratios ratios = detail::ratios_of(calibrated, out.rows);
   if (!ratios.help()) return;
   out.notes.push_back(fmt::format(
-      "{} sizes of collectives: the numbers are {:.1f} % off on average, with the ratios of the other sizes {:.1f} %, "
-      "between measured sizes some {:.1f} %; these are kept",
-      ratios.tested, 100.0 * std::expm1(ratios.without), 100.0 * std::expm1(ratios.left_out),
-      100.0 * std::expm1(ratios.at_use())));
+      "{} sizes of collectives: the numbers are {:.1f} % off on average, with the ratios of the other sizes {:.1f} %; "
+      "these are kept",
+      ratios.tested, 100.0 * std::expm1(ratios.without), 100.0 * std::expm1(ratios.left_out)));
   c.measured = std::move(ratios.groups);
 }
 
 }  // namespace
 
-CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& all, const CalibrateOptions& options) {
-  Cluster grown = grown_for(cluster, all);
-  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
-  const detail::BurstRows bursts = detail::without_bursts(stating(grown, options.assumed), all);
-  const std::vector<Probe>& probes = bursts.kept;
+CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
   std::vector<Probe> described;
   std::vector<Probe> overlaps;
   std::partition_copy(probes.begin(), probes.end(), std::back_inserter(overlaps), std::back_inserter(described),
                       is_overlap);
   const Wanted what = wanted(cluster, probes, described, options);
   if (what.models.empty() && !what.apart.interference) throw InputError(kNothing);
+  Cluster grown = grown_for(cluster, probes);
+  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
 
   CalibrationResult out{.calibration = {}, .model = "interference alone", .rows = {}, .notes = {}};
   out.calibration.assumed = options.assumed;
   if (!what.models.empty()) {
     auto best = best_fit(grown, described, options, what.models);
-    if (options.progress) options.progress(what.models.size() + 1, what.models.size() + kLastFits, "the rest");
     if (best != nullptr && what.apart.threads)
       best = detail::with_threads(std::move(best), {grown, described, options, *what.apart.threads});
     if (best == nullptr) throw InputError(kNothing);
@@ -207,11 +185,7 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& al
     apply(calibrated, out.calibration);
     detail::find_interference(calibrated, overlaps, *what.apart.interference, out);
   }
-  if (!bursts.note.empty()) out.notes.push_back(bursts.note);
   finish(grown, probes, options, out);
-  Cluster calibrated = grown;
-  apply(calibrated, out.calibration);
-  out.left_out = predict_rows(calibrated, bursts.left_out);
   return out;
 }
 

@@ -1,6 +1,5 @@
 #include "validate/calibrate/keep_ratios.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <tuple>
@@ -12,16 +11,13 @@ namespace simsync::detail {
 namespace {
 
 constexpr std::size_t kLeastSizes = 3;
-constexpr std::size_t kLeastWidened = 5;
 
-/// Sum of what is left when the sizes that are at least `distance` places away give the ratio of each one.
-double left_out_of(const MeasuredRatios& group, std::size_t distance) {
+/// Sum of what is left when every size but one gives the ratio of that one.
+double left_out_of(const MeasuredRatios& group) {
   double sum = 0.0;
   for (std::size_t i = 0; i < group.points.size(); ++i) {
     MeasuredRatios others = group;
-    others.points.clear();
-    for (std::size_t j = 0; j < group.points.size(); ++j)
-      if (j + distance <= i || i + distance <= j) others.points.push_back(group.points[j]);
+    others.points.erase(others.points.begin() + static_cast<std::ptrdiff_t>(i));
     const auto& [bytes, ratio] = group.points[i];
     const double given =
         measured_ratio({others}, group.primitive, group.nodes, group.ranks, static_cast<double>(bytes.count));
@@ -32,14 +28,10 @@ double left_out_of(const MeasuredRatios& group, std::size_t distance) {
 
 }  // namespace
 
-double Ratios::at_use() const {
-  return left_out / std::max(1.0, widened);
-}
-
 bool Ratios::help() const {
   constexpr std::size_t kLeastTested = 8;
-  constexpr double kBetter = 0.875;
-  return tested >= kLeastTested && at_use() < kBetter * without;
+  constexpr double kBetter = 0.95;
+  return tested >= kLeastTested && left_out < kBetter * without;
 }
 
 Ratios ratios_of(const Cluster& cluster, const std::vector<CalibratedRow>& rows) {
@@ -58,8 +50,6 @@ Ratios ratios_of(const Cluster& cluster, const std::vector<CalibratedRow>& rows)
     sum.rows += 1.0;
   }
   Ratios out;
-  double near = 0.0;
-  double wide = 0.0;
   for (const auto& [key, sizes] : groups) {
     const auto& [primitive, nodes, ranks] = key;
     if (ranks % nodes != 0) continue;
@@ -73,11 +63,7 @@ Ratios ratios_of(const Cluster& cluster, const std::vector<CalibratedRow>& rows)
     if (sizes.size() >= kLeastSizes) {
       out.tested += sizes.size();
       out.without += without;
-      out.left_out += left_out_of(group, 1);
-    }
-    if (sizes.size() >= kLeastWidened) {
-      near += left_out_of(group, 1);
-      wide += left_out_of(group, 2);
+      out.left_out += left_out_of(group);
     }
     out.groups.push_back(std::move(group));
   }
@@ -85,7 +71,6 @@ Ratios ratios_of(const Cluster& cluster, const std::vector<CalibratedRow>& rows)
     out.without /= static_cast<double>(out.tested);
     out.left_out /= static_cast<double>(out.tested);
   }
-  if (near > 0.0) out.widened = wide / near;
   return out;
 }
 

@@ -7,22 +7,15 @@
 
 namespace simsync::detail {
 
-/// The ratios of all measured groups, and whether they tell more than the numbers alone. Every size of a group with at
-/// least three is left out in turn and told by the group's others. That leaves a gap twice as wide as those between
-/// measured sizes, where ratios are used: so sizes are also left out together with their neighbors, and what leaving
-/// out costs at the two widths, extended to the width of use, decides. All groups are kept or none, so that no
-/// measured group takes another's.
+/// The ratios of all measured groups, and whether they tell more than the numbers alone: every size of a group with at
+/// least three is left out in turn and told by the group's others. All groups are kept or none, so that no measured
+/// group takes another's.
 struct Ratios {
   std::vector<MeasuredRatios> groups;
   std::size_t tested = 0;  ///< sizes that were left out
   double without = 0.0;    ///< mean of |log(measured / predicted)| over them
   double left_out = 0.0;   ///< the same with the ratio that the group's other sizes give
-  /// The same in groups of at least five with the ratio that sizes beyond the neighbors give, over `left_out` there.
-  double widened = 1.0;
-  /// What is expected between measured sizes: errors change from width to width by the same factor. Noise does not
-  /// change with the width.
-  [[nodiscard]] double at_use() const;
-  /// By at least an eighth, over at least eight sizes: fewer tell noise from a shape by chance.
+  /// By at least a twentieth, over at least eight sizes: fewer tell noise from a shape by chance.
   [[nodiscard]] bool help() const;
 };
 

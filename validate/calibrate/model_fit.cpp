@@ -7,7 +7,6 @@
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
 #include "validate/calibrate/robust.hpp"
-#include "validate/calibrate/telling_rows.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -44,7 +43,6 @@ std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const
     out.push_back(weight_of(probe) * std::log(time / probe.measured));
   }
   prior_.add(model_.unknowns, shares, out);
-  if (options_.evaluated) options_.evaluated();
   return out;
 }
 
@@ -134,50 +132,24 @@ void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
   // Replays take some milliseconds each, closed forms microseconds.
   constexpr std::size_t kAllStarts = 16;
   constexpr std::size_t kFewStarts = 3;
+  const bool closed =
+      !by_replay_ && std::all_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.collective(); });
   fit_ = fit_shares(model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); },
                     {.robust_scale = cut_,
                      .starts = std::move(starts),
-                     .followed = closed() ? kAllStarts : kFewStarts,
+                     .followed = closed ? kAllStarts : kFewStarts,
                      .search = search,
-                     .plain_tail = prior_.size(),
-                     .sparing = !closed(),
-                     .held = held_});
-}
-
-bool ModelFit::closed() const {
-  return !by_replay_ &&
-         std::all_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.collective(); });
-}
-
-std::vector<std::optional<double>> ModelFit::held_at(const std::map<std::string, double>& before) const {
-  std::vector<std::optional<double>> out(model_.unknowns.size());
-  for (std::size_t p = 0; p < out.size(); ++p) {
-    const Unknown& unknown = model_.unknowns[p];
-    const auto found = before.find(unknown.key);
-    if (found == before.end()) continue;
-    const Scale scale{.dimension = unknown.dimension, .logarithmic = true};
-    out[p] = scale.share_of(found->second, unknown.low, unknown.high);
-  }
-  return out;
+                     .plain_tail = prior_.size()});
 }
 
 bool ModelFit::run(std::map<std::string, double>& before) {
-  // Where residuals take replays, what simpler descriptions found stays as it is in the search, and what is left when
-  // a parameter is dropped goes on from where it stands.
-  bool search = true;
   for (;;) {
     std::vector<std::vector<double>> starts;
-    if (!search) {
-      starts = {fit_.shares};
-    } else if (!before.empty()) {
-      starts = {start_from(before, 1.0), start_from(before, 2.0)};
-    }
-    held_ = search && !closed() ? held_at(before) : std::vector<std::optional<double>>{};
-    fit_from(std::move(starts), search);
+    if (!before.empty()) starts = {start_from(before, 1.0), start_from(before, 2.0)};
+    fit_from(std::move(starts), true);
     const Drop drop = drop_without_effect();
     if (drop == Drop::Nothing) break;
     if (drop == Drop::Description || model_.unknowns.empty()) return false;
-    search = closed();
   }
   for (const auto& [key, value] : values()) before[key] = value;
   criterion_ = criterion(cut_);
@@ -263,7 +235,7 @@ void ModelFit::expect_identified() const {
 
 void refuse(const std::string& key, const std::string& why) {
   throw InputError(fmt::format("the measurements cannot identify '{}': {}", key, why),
-                   fmt::format("measure {}, or fix a value with --set", telling_rows(key)));
+                   "measure other sizes, rank counts or tensor counts, or fix a value with --set");
 }
 
 void add_alone(Calibration& calibration, CalibratedParameter parameter) {

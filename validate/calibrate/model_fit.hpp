@@ -2,7 +2,6 @@
 #pragma once
 #include <cmath>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,10 +70,6 @@ private:
   /// From where it stands. False as in `run`.
   bool fit_on();
   void fit_from(std::vector<std::vector<double>> starts, bool search);
-  /// Whether no residual takes a replay.
-  [[nodiscard]] bool closed() const;
-  /// Places of the unknowns among `before`, at which a search leaves them where it takes replays.
-  [[nodiscard]] std::vector<std::optional<double>> held_at(const std::map<std::string, double>& before) const;
   enum class Drop { Nothing, Parameter, Description };
   Drop drop_without_effect();
   void find_stated();
@@ -92,7 +87,6 @@ private:
   std::vector<std::pair<std::string, std::string>> chosen_;
   std::vector<std::string> notes_;
   FitResult fit_;
-  std::vector<std::optional<double>> held_;  ///< as FitOptions has it
   double criterion_ = 0.0;
   mutable KnownTimes known_times_;
   bool by_replay_ = false;  ///< collectives are replayed, else taken in closed form

@@ -136,7 +136,12 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
 }
 
 Seconds estimated_step(const Cluster& cluster, const Model& model, const ProfileRequest& asked) {
-  return estimate_profile(model, roofline_of(cluster.devices.at(asked.device), asked.precision), asked.batch).step();
+  return make_profile(model, {.device = asked.device,
+                              .precision = asked.precision,
+                              .batch = asked.batch,
+                              .roofline = roofline_of(cluster.devices.at(asked.device), asked.precision),
+                              .profile = "roofline"})
+      .step();
 }
 
 void relate_devices(Cluster& cluster, const Model& model, const ProfileRequest& first) {

@@ -405,7 +405,7 @@ TEST_CASE("the residual of a fit counts for the exposed communication alone", "[
   const CalibrationFile calibration("two-nodes",
                                     "residuals: {rms_pct: 10, median_pct: 0, worst_pct: 20}\nparameters: []\n");
   request.calibration = calibration.path();
-  request.settings = {{"compute_error", "0"}, {"collective.interference", "0"}};
+  request.settings = {{"compute_error", "0"}, {"collective.interference", "0"}, {"device.T4.compute_variation", "0"}};
   const PredictedRow row = predict(request);
   const double exposed = row.exposed_comm / row.step_time;
   REQUIRE(exposed > 0.1);

@@ -238,7 +238,9 @@ int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
   double narrowest = std::numeric_limits<double>::infinity();
   for (const int id : links) {
     route.emplace_back(s.links.at(static_cast<std::size_t>(id)));
-    narrowest = std::min(narrowest, route.back().get_link()->get_bandwidth());
+    const auto changed = s.changed.find(id);
+    const double now = route.back().get_link()->get_bandwidth();
+    narrowest = std::min(narrowest, changed == s.changed.end() ? now : std::max(now, changed->second.first));
   }
   if (cap.value() < narrowest) route.emplace_back(s.cap_link(cap.value()));
   if (s.hosts_used == s.hosts.size()) s.add_page();

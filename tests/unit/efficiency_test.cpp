@@ -4,28 +4,9 @@
 #include "base/file.hpp"
 #include "sim/engine/predict.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/mixed_cluster.hpp"
 
 using namespace simsync;
-
-namespace {
-
-/// Two nodes of two GPUs each, on one network.
-std::string cluster_file(const std::string& first, const std::string& second) {
-  const auto group = [](const std::string& name, const std::string& device) {
-    return "  - {name: " + name + ", device: " + device +
-           ", gpus: 2, count: 1, nic_link: net, fabric: {pcie_link: pcie}}\n";
-  };
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("simsync-efficiency-" + first + "-" + second + ".yaml")).string();
-  write_file(path,
-             "schema: simsync/cluster/v1\nname: mixed\ndescription: two devices\nsources: [made up]\nprecision: fp32\n"
-             "links:\n  net: {bandwidth: 100Gbps, latency: 2us}\n  pcie: {bandwidth: 12GB/s, latency: 1us}\n"
-             "groups:\n" +
-                 group("first", first) + group("second", second));
-  return path;
-}
-
-}  // namespace
 
 TEST_CASE("scaling efficiency is over what the workers' devices do alone", "[predict][heterogeneous]") {
   const auto asked = [](const std::string& cluster, const std::string& strategy) {
@@ -36,13 +17,13 @@ TEST_CASE("scaling efficiency is over what the workers' devices do alone", "[pre
                           .batch = 32,
                           .settings = {{"profile", "roofline"}}};
   };
-  const std::string fast = cluster_file("V100-SXM2-16GB", "V100-SXM2-16GB");
-  const std::string slow = cluster_file("T4", "T4");
+  const std::string fast = test::mixed_cluster_file("V100-SXM2-16GB", "V100-SXM2-16GB");
+  const std::string slow = test::mixed_cluster_file("T4", "T4");
   const double v100 = 32.0 / prepare(asked(fast, "ddp")).profile.step().value();
   const double t4 = 32.0 / prepare(asked(slow, "ddp")).profile.step().value();
   SECTION("two kinds of devices, whichever comes first: two of each alone do 2 x V100 + 2 x T4 samples/s") {
     for (const auto& [first, second] : {std::pair{"V100-SXM2-16GB", "T4"}, {"T4", "V100-SXM2-16GB"}}) {
-      const std::string mixed = cluster_file(first, second);
+      const std::string mixed = test::mixed_cluster_file(first, second);
       const PredictedRow row = predict(asked(mixed, "ddp"));
       CHECK_THAT(row.scaling_efficiency, WithinRel(row.throughput() / (2.0 * v100 + 2.0 * t4), 1e-6));
       std::filesystem::remove(mixed);
@@ -62,7 +43,7 @@ TEST_CASE("scaling efficiency is over what the workers' devices do alone", "[pre
     CHECK_THAT(row.scaling_efficiency, WithinRel(3.0 * 32.0 / row.step_time.value() / (4.0 * v100), 1e-9));
   }
   SECTION("a host without devices is no worker") {
-    const std::string served = cluster_file("T4", "T4");
+    const std::string served = test::mixed_cluster_file("T4", "T4");
     write_file(served, read_file(served) + "  - {name: server, count: 2, nic_link: net}\n");
     const PredictedRow row = predict(asked(served, "ps"));
     CHECK_THAT(row.scaling_efficiency, WithinRel(row.throughput() / (4.0 * t4), 1e-9));

@@ -10,29 +10,14 @@
 #include "models/profile_writer.hpp"
 #include "models/reader.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/mixed_cluster.hpp"
 
 using namespace simsync;
 
 namespace {
 
-/// Two nodes of two GPUs each, on one network.
-std::string cluster_file(const std::string& first, const std::string& second) {
-  const auto group = [](const std::string& name, const std::string& device) {
-    return "  - {name: " + name + ", device: " + device +
-           ", gpus: 2, count: 1, nic_link: net, fabric: {pcie_link: pcie}}\n";
-  };
-  const std::string path =
-      (std::filesystem::temp_directory_path() / ("simsync-" + first + "-" + second + ".yaml")).string();
-  write_file(path,
-             "schema: simsync/cluster/v1\nname: mixed\ndescription: two devices\nsources: [made up]\nprecision: fp32\n"
-             "links:\n  net: {bandwidth: 100Gbps, latency: 2us}\n  pcie: {bandwidth: 12GB/s, latency: 1us}\n"
-             "groups:\n" +
-                 group("first", first) + group("second", second));
-  return path;
-}
-
 double compute_of(const std::string& first, const std::string& second) {
-  const std::string path = cluster_file(first, second);
+  const std::string path = test::mixed_cluster_file(first, second);
   const PredictedRow row = predict({.model = "resnet50",
                                     .cluster = path,
                                     .strategy = "ddp",
@@ -99,7 +84,7 @@ namespace {
 
 /// A V100 node of two GPUs, then a T4 node of two, with a placement that has as many workers as it says.
 Problem placed(const std::string& placement, int workers, const std::string& algorithm = "ring") {
-  const std::string path = cluster_file("V100-SXM2-16GB", "T4");
+  const std::string path = test::mixed_cluster_file("V100-SXM2-16GB", "T4");
   Problem problem =
       prepare({.model = "alexnet",
                .cluster = path,
@@ -377,7 +362,7 @@ TEST_CASE("where a range ends, the other side tells how much a number matters", 
 
 TEST_CASE("a number of every group is uncertain in every group", "[engine][calibration]") {
   // Two hosts of different groups serve: what the interval moves is both of them, as two settings do.
-  const std::string cluster = cluster_file("T4", "T4");
+  const std::string cluster = test::mixed_cluster_file("T4", "T4");
   const PredictRequest request{
       .model = "resnet50", .cluster = cluster, .strategy = "partitioned-ps", .workers = 4, .settings = {}};
   const auto with = [&](double cost, bool a, bool b) {

@@ -86,12 +86,12 @@ std::string cluster_name(const MeasureOptions& options) {
   return options.cluster.empty() ? kTestbed : options.cluster;
 }
 
-/// The runner's servers are processes of their own, whatever the framework of the strategy does: the row says so, for
-/// whoever predicts it.
-void separate_servers(PredictRequest& request) {
-  constexpr const char* kOption = "shared_process";
-  if (has_option(request.strategy, kOption))
-    request.settings.insert(request.settings.begin(), {std::string("strategy.") + kOption, "false"});
+/// The runner's servers are processes of their own and use one thread for a sum or an update, whatever the framework of
+/// the strategy does: the row says so, for whoever predicts it.
+void say_what_servers_do(PredictRequest& request) {
+  for (const char* option : {"shared_process", "parallel_host_ops"})
+    if (has_option(request.strategy, option))
+      request.settings.insert(request.settings.begin(), {std::string("strategy.") + option, "false"});
 }
 
 std::vector<PredictRequest> requests_of(const MeasureOptions& options) {
@@ -105,7 +105,7 @@ std::vector<PredictRequest> requests_of(const MeasureOptions& options) {
       for (const int count : workers) {
         PredictRequest request{model, cluster_name(options), strategy, count, {}, parse_settings(options.settings)};
         if (options.batch != 0) request.batch = options.batch;
-        separate_servers(request);
+        say_what_servers_do(request);
         out.push_back(std::move(request));
       }
   return out;

@@ -72,6 +72,7 @@ void visit(V& v, CpuClass& cpu) {
   v.may("send_ahead", cpu.send_ahead, kTime);
   v.may("update_rate", cpu.update_rate, kRate);
   v.may("sum_rate", cpu.sum_rate, kRate);
+  v.may("memory_bandwidth", cpu.memory_bandwidth, kRate);
 }
 
 template <class V>

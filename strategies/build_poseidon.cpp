@@ -69,7 +69,7 @@ std::vector<BuilderInfo> poseidon_builders() {
                {"kv_pair", "2MiB", "most bytes of one key-value pair on a server"},
                {"staleness", "0", "steps that the fastest worker may lead"},
                {"streams_per_server", "1", "concurrent streams between a worker and a server"}},
-              server_transport_options(hides_nothing_between_nodes())),
+              server_transport_options(caffe_transport())),
        build_poseidon}};
 }
 

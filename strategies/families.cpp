@@ -77,7 +77,7 @@ std::vector<OptionInfo> connection_options(const std::string& shared_process) {
        {"shared_process", shared_process,
         "a host's server and worker are one process, with one connection to each other host; false: two, with one "
         "each"}},
-      server_transport_options(hides_nothing_between_nodes()));
+      server_transport_options(tensorflow_transport()));
 }
 
 std::vector<OptionInfo> collective_options() {

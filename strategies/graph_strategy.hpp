@@ -81,6 +81,9 @@ struct GraphStrategy {
   OverlapShares collectives_overlap;
   OverlapShares servers_overlap;
   RpcCosts rpc;
+  /// Whether a sum or an update of a large tensor on a host uses all its threads (TensorFlow, whose operations are cut
+  /// into blocks for a pool of threads). false: one thread (ps-lite, BytePS).
+  bool parallel_host_ops = false;
   Gate gate = Gate::All;
   UpdateAt update_at = UpdateAt::Server;
   Fusion fusion;

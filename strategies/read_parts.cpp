@@ -132,6 +132,7 @@ void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   m.maybe("overlap", [&](const yaml::Node& n) { graph.overlap = n.one_of(overlap_words()); });
   m.maybe("collectives_overlap", [&](const yaml::Node& n) { read_shares(n, graph.collectives_overlap); });
   m.maybe("servers_overlap", [&](const yaml::Node& n) { read_shares(n, graph.servers_overlap); });
+  m.maybe("parallel_host_ops", [&](const yaml::Node& n) { graph.parallel_host_ops = n.boolean(); });
   m.maybe("rpc", [&](const yaml::Node& n) { read_rpc(n, graph.rpc); });
   m.maybe("gate", [&](const yaml::Node& n) { graph.gate = n.one_of(gate_words()); });
   m.maybe("update_at", [&](const yaml::Node& n) { graph.update_at = n.one_of(update_at_words()); });

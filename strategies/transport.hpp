@@ -11,14 +11,17 @@ namespace simsync {
 
 /// Defaults of one transport, as a user would write them.
 struct TransportDefaults {
+  std::string overlap_in_node = "1";
   std::string overlap_between_nodes = "1";
+  std::string parallel_host_ops = "false";
 };
 
-/// TensorFlow's gRPC and Caffe's servers (Poseidon) hide nothing between nodes. Evidence: validate/README.md, "What a
-/// transport hides".
-TransportDefaults hides_nothing_between_nodes();
+/// TensorFlow's servers hide nothing, in a node and between nodes; Caffe's (Poseidon) hide nothing between nodes.
+/// Evidence: validate/README.md, "What a transport hides".
+TransportDefaults tensorflow_transport();
+TransportDefaults caffe_transport();
 
-/// servers_overlap_in_node, servers_overlap_between_nodes, rpc_per_message and rpc_rate.
+/// servers_overlap_in_node, servers_overlap_between_nodes, parallel_host_ops, rpc_per_message and rpc_rate.
 std::vector<OptionInfo> server_transport_options(const TransportDefaults& defaults = {});
 /// collectives_overlap_in_node and collectives_overlap_between_nodes.
 std::vector<OptionInfo> collective_transport_options();

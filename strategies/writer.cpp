@@ -73,6 +73,7 @@ std::string graph_text(const GraphStrategy& graph) {
                      text_of(graph.per_operation_cost), graph.streams_per_server, graph.shared_process);
   out += shares_text("collectives_overlap", graph.collectives_overlap);
   out += shares_text("servers_overlap", graph.servers_overlap);
+  if (graph.parallel_host_ops) out += "  parallel_host_ops: true\n";
   out += rpc_text(graph.rpc);
   if (graph.win_bytes) out += fmt::format("  win_bytes: {}\n", text_of(*graph.win_bytes));
   if (graph.win_next) out += fmt::format("  win_next: {}\n", text_of(*graph.win_next));

@@ -48,7 +48,7 @@ std::vector<ServerUse> use_of_servers(const Plan& plan, const Prediction& predic
     const Op& op = plan.ops[static_cast<std::size_t>(span.op)];
     elapsed = std::max(elapsed, span.end.value());
     if (op.kind == OpKind::HostWork && op.tensor >= 0 && op.queue >= 0)
-      busy[op.queue] += std::min(op.duration, span.end - span.start).value();
+      busy[op.queue] += op.threads * std::min(op.duration, span.end - span.start).value();
   }
   if (elapsed <= 0.0) return {};
   const auto share_of_link = [&](const std::string& name) {

@@ -1,7 +1,6 @@
 #include "sim/engine/interval.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -96,19 +95,18 @@ double variance_of_profile(const Profile& profile) {
   return sum / static_cast<double>(totals.size() - 1);
 }
 
-/// Whether a setting replaces a number of the network or of its hosts.
-bool is_of_network(const std::pair<std::string, std::string>& setting) {
-  constexpr std::array<std::string_view, 4> kRooms{"link.", "network.", "collective.", "group."};
-  return std::any_of(kRooms.begin(), kRooms.end(), [&](auto room) { return setting.first.starts_with(room); });
-}
-
 /// Of all times but compute.
-Spread network_spread(const PredictRequest& request, const Problem& problem, const Calibration* calibration) {
+Spread network_spread(const Problem& problem, const std::optional<Calibration>& calibration) {
   if (problem.errors.network) return spread_of(*problem.errors.network);
-  if (calibration != nullptr) return spread_of(calibration->residuals.rms_pct / 100.0);
-  const auto& given = request.settings;
-  const bool set = std::any_of(given.begin(), given.end(), is_of_network);
-  return set ? network_errors().set : network_errors().nominal;
+  switch (problem.network) {
+    case NetworkBasis::Calibrated:
+      return spread_of(calibration.value().residuals.rms_pct / 100.0);
+    case NetworkBasis::Set:
+      return network_errors().set;
+    case NetworkBasis::File:
+      break;
+  }
+  return network_errors().nominal;
 }
 
 /// Of the compute of several workers against that of one, unless the user knows: from `network_error`, or because
@@ -189,11 +187,10 @@ StepInterval step_interval(const PredictRequest& request, const Problem& problem
     const double repeat = calibration->repeat_pct / 100.0;
     rest += variance_of_parameters(request, *calibration, prediction) + repeat * repeat;
   }
-  const Calibration* known = calibration ? &*calibration : nullptr;
   const auto& said = problem.errors.compute;
   const Spread compute = said ? spread_of(*said) : time_error(problem.profile);
   const Spread profiled = spread_of(std::sqrt(variance_of_profile(problem.profile)));
-  const Spread network = network_spread(request, problem, known);
+  const Spread network = network_spread(problem, calibration);
   const Spread interference = interference_spread(request, problem);
   ComputeScaling log_step(problem, prediction);
   log_step.replay_at(std::log(compute.low));

@@ -70,7 +70,7 @@ private:
   // replay_resources.cpp: queues, devices, transfers
   void become_ready(const Instance& instance, std::int32_t cause);
   QueueState& queue_state(QueueId queue, const Instance& instance);
-  [[nodiscard]] static bool admits(const Queue& queue, const QueueState& state, double bytes);
+  [[nodiscard]] static bool admits(const Queue& queue, const QueueState& state, const Op& op);
   void serve(QueueId queue, QueueState& state, std::int32_t cause);
   void wait_in(QueueState& state, const Instance& instance);
   void leave_queue(const Instance& instance, std::int32_t cause);

@@ -29,10 +29,11 @@ QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
   return queues_[static_cast<std::size_t>(queue)][static_cast<std::size_t>(cell)];
 }
 
-bool Replay::admits(const Queue& queue, const QueueState& state, double bytes) {
-  if (queue.slots > 0 && state.in_service >= queue.slots) return false;
-  if (queue.credit <= 0.0 || state.in_service == 0) return true;
-  return queue.strict ? state.in_flight + bytes <= queue.credit : state.in_flight < queue.credit;
+bool Replay::admits(const Queue& queue, const QueueState& state, const Op& op) {
+  if (state.in_service == 0) return true;
+  if (queue.slots > 0 && state.in_service + op.threads > queue.slots) return false;
+  if (queue.credit <= 0.0) return true;
+  return queue.strict ? state.in_flight + op.bytes <= queue.credit : state.in_flight < queue.credit;
 }
 
 void Replay::become_ready(const Instance& instance, std::int32_t cause) {
@@ -60,15 +61,15 @@ void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
   const Queue& queue = plan_.queues[static_cast<std::size_t>(id)];
   for (auto next = state.waiting.begin(); next != state.waiting.end();) {
     const Instance instance = next->instance;
-    const double bytes = op_of(instance).bytes;
-    if (!admits(queue, state, bytes)) {
+    const Op& op = op_of(instance);
+    if (!admits(queue, state, op)) {
       if (!queue.strict || (queue.slots > 0 && state.in_service >= queue.slots)) return;
       ++next;
       continue;
     }
     next = state.waiting.erase(next);
-    ++state.in_service;
-    state.in_flight += bytes;
+    state.in_service += op.threads;
+    state.in_flight += op.bytes;
     if (!go_on(instance)) start(instance, cause);
   }
 }
@@ -76,7 +77,7 @@ void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
 void Replay::leave_queue(const Instance& instance, std::int32_t cause) {
   const Op& op = op_of(instance);
   QueueState& state = queue_state(op.queue, instance);
-  --state.in_service;
+  state.in_service -= op.threads;
   state.in_flight -= op.bytes;
   if (op.one_at_a_time) {
     const auto turn = state.behind.find(instance.op);
@@ -126,7 +127,7 @@ void Replay::end_slice(const Instance& instance) {
     go_on(instance);
     return;
   }
-  --state.in_service;
+  state.in_service -= op.threads;
   state.in_flight -= op.bytes;
   wait_in(state, instance);
   to_serve_.push_back({op.queue, &state, -1});

@@ -67,7 +67,7 @@ struct QueueState {
       return std::tie(priority, sequence) <=> std::tie(other.priority, other.sequence);
     }
   };
-  int in_service = 0;
+  int in_service = 0;      ///< slots in use
   double in_flight = 0.0;  ///< bytes in service
   std::set<Waiting> waiting;
   /// Ops of one instance at a time that have one waiting or in service, with the instances behind it.

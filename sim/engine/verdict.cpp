@@ -135,15 +135,14 @@ std::string comparison_verdict(const ComparedSide& a, const ComparedSide& b) {
 }
 
 std::string rests_on(const Problem& problem, const PredictRequest& request) {
-  const auto of_cluster = [](const auto& setting) {
-    const std::string& key = setting.first;
-    return key.starts_with("link.") || key.starts_with("group.") || key.starts_with("network.") ||
-           key.starts_with("collective.") || key.starts_with("device.");
-  };
-  const bool set = std::any_of(request.settings.begin(), request.settings.end(), of_cluster);
-  std::string network =
-      request.calibration.empty() ? "network of the cluster file, not calibrated" : "calibrated network";
-  if (set) network += ", changed by --set";
+  std::string network = "network of the cluster file, not calibrated";
+  if (problem.network == NetworkBasis::Calibrated) {
+    network = "calibrated network";
+  } else if (problem.network == NetworkBasis::Set) {
+    network = "network of the cluster file with rates from --set";
+  } else if (!request.calibration.empty()) {
+    network += " (the calibration has no rate of the links that this job uses)";
+  }
   return layer_times(problem.profile.source) + "; " + network;
 }
 

@@ -65,8 +65,22 @@ CpuClass PlanWriter::slowest_host() const {
     const CpuClass& cpu = cluster.group_of(node).cpu;
     slowest.threads = std::min(slowest.threads, cpu.threads);
     slowest.sum_rate = std::min(slowest.sum_rate, cpu.sum_rate);
+    if (cpu.memory_bandwidth && (!slowest.memory_bandwidth || *cpu.memory_bandwidth < *slowest.memory_bandwidth))
+      slowest.memory_bandwidth = cpu.memory_bandwidth;
   }
   return slowest;
+}
+
+PlanWriter::HostPass PlanWriter::host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes,
+                                           double bytes) const {
+  // Eigen, which does this for TensorFlow, gives a thread blocks of 40,000 cycles (kTaskSize in its TensorCostModel.h):
+  // about 15 us, at 4 GB/s 64 KB.
+  constexpr double kBlock = 64e3;
+  if (!strategy.graph.parallel_host_ops) return {Seconds{bytes / per_thread.value()}};
+  const int threads = static_cast<int>(std::clamp(std::floor(bytes / kBlock), 1.0, static_cast<double>(cpu.threads)));
+  double rate = threads * per_thread.value();
+  if (cpu.memory_bandwidth) rate = std::min(rate, cpu.memory_bandwidth->value() / passes);
+  return {Seconds{bytes / rate}, threads};
 }
 
 bool PlanWriter::hosts_alike() const {

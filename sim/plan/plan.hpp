@@ -111,6 +111,7 @@ struct Op {
   /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
   bool one_at_a_time = false;
 
+  int threads = 1;     ///< HostWork: slots of its queue that it occupies
   End from;            ///< Transfer; HostWork: where
   End to;              ///< Transfer
   double bytes = 0.0;  ///< Transfer, Collective: payload; HostWork: gradient bytes summed or applied
@@ -145,7 +146,7 @@ struct Op {
 struct Queue {
   std::string name;
   Scope scope = Scope::Rank;  ///< one queue per cell
-  int slots = 1;              ///< instances served at a time; 0: as many as `credit` allows
+  int slots = 1;              ///< instances served at a time, HostWork by its threads; 0: as many as `credit` allows
   double credit = 0.0;        ///< bytes in flight below which another instance may start; 0: no such limit
   bool strict = false;  ///< an instance must fit into what is left of the credit; one that does not lets others pass
   Ordering ordering = Ordering::Fifo;
@@ -166,7 +167,8 @@ struct Plan {
   /// after several of these goes on with the newest, and leaves out those between. -1: no step does without a rank.
   OpId global_step = -1;
   int backups = 0;
-  /// Of the compute ops of a step: what ranks in lock step wait for the slowest of them (DeviceClass::compute_variation).
+  /// Of the compute ops of a step: what ranks in lock step wait for the slowest of them
+  /// (DeviceClass::compute_variation).
   Seconds waiting;
   double step_variation = 0.0;  ///< of the compute of ranks' steps: its coefficient of variation
   std::uint64_t seed = 1;       ///< of what ranks draw

@@ -50,6 +50,13 @@ struct PlanWriter {
   /// The least threads and rates among the hosts with ranks: an op of all hosts is written once, with what the slowest
   /// takes.
   [[nodiscard]] CpuClass slowest_host() const;
+  /// What it takes to go through `bytes` on a host: `passes` times each byte is read or written, `per_thread` bytes of
+  /// them are handled per second by one thread.
+  struct HostPass {
+    Seconds time;
+    int threads = 1;
+  };
+  [[nodiscard]] HostPass host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes, double bytes) const;
   [[nodiscard]] bool hosts_alike() const;  ///< in ranks, threads and rates
 };
 

@@ -7,6 +7,11 @@
 #include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
+namespace {
+
+constexpr double kSumPasses = 3.0;  // two operands read, one written
+
+}  // namespace
 
 VariableOnServers::VariableOnServers(PlanWriter& writer, VariableId id)
     : w_(writer), id_(id), variable_(writer.model.variable(id)), how_(writer.strategy.variables[id]) {}
@@ -193,7 +198,10 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
   sum.scope = Scope::Node;
   sum.queue = w_.host;
   sum.from = {End::Kind::Host, {}};
-  sum.duration = (ranks - 1) * (bytes / w_.slowest_host().sum_rate.value()) * Seconds{1.0};
+  const CpuClass host = w_.slowest_host();
+  const PlanWriter::HostPass once = w_.host_pass(host, host.sum_rate, kSumPasses, bytes);
+  sum.duration = (ranks - 1) * once.time;
+  sum.threads = once.threads;
   sum.after = {{copied, 0}};
   sum.reason = {Phase::Aggregate, layer(), text};
   return w_.add(std::move(sum));
@@ -217,7 +225,8 @@ QueueId VariableOnServers::server_queue(const Place& server) {
              w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
 }
 
-Op VariableOnServers::server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration, double bytes) {
+Op VariableOnServers::server_work(const Piece& piece, Scope scope, Phase phase, PlanWriter::HostPass work,
+                                  double bytes) {
   Op op;
   op.tensor = piece.tensor;
   op.bytes = bytes;
@@ -225,16 +234,18 @@ Op VariableOnServers::server_work(const Piece& piece, Scope scope, Phase phase, 
   op.scope = scope;
   op.queue = server_queue(piece.how.server);
   op.from = {End::Kind::Fixed, piece.how.server};
-  op.duration = duration;
+  op.duration = work.time;
+  op.threads = work.threads;
   op.priority = how_.priority;
   op.reason = {phase, layer(), label(piece.number)};
   return op;
 }
 
-Seconds VariableOnServers::through(const Piece& piece, BytesPerSecond host_rate, double touches, double bytes) const {
-  if (piece.how.server.gpu < 0) return Seconds{bytes / host_rate.value()};
+PlanWriter::HostPass VariableOnServers::through(const Piece& piece, BytesPerSecond per_thread, double passes,
+                                                double bytes) const {
+  if (piece.how.server.gpu < 0) return w_.host_pass(cpu(piece.how.server), per_thread, passes, bytes);
   const DeviceClass& device = w_.cluster.devices.at(w_.cluster.group_of(piece.how.server.node).device);
-  return device.launch + Seconds{touches * bytes / device.memory_bandwidth.value()};
+  return {device.launch + Seconds{passes * bytes / device.memory_bandwidth.value()}};
 }
 
 Seconds VariableOnServers::per_tensor(const Piece& piece) const {
@@ -244,7 +255,7 @@ Seconds VariableOnServers::per_tensor(const Piece& piece) const {
 After VariableOnServers::dispatched(const Piece& piece, Scope scope, After arrived) {
   const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
   if (latency.value() <= 0.0) return arrived;
-  Op op = server_work(piece, scope, Phase::Dispatch, latency, 0.0);
+  Op op = server_work(piece, scope, Phase::Dispatch, {latency}, 0.0);
   op.queue = -1;
   op.after = {arrived};
   return {w_.add(std::move(op)), 0};
@@ -273,10 +284,9 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   if (calls_cost(piece)) op.after = {{remote_call(scope, piece, gathered, std::move(op.after)), 0}};
   const After sent = dispatched(piece, scope, {w_.add(std::move(op)), 0});
   if (!piece.how.sync) return sent;
-  constexpr double kSumPasses = 3.0;  // two operands read, one written
-  Op sum =
-      server_work(piece, scope, Phase::Aggregate,
-                  per_tensor(piece) + through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered), gathered);
+  PlanWriter::HostPass adding = through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered);
+  adding.time += per_tensor(piece);
+  Op sum = server_work(piece, scope, Phase::Aggregate, adding, gathered);
   sum.after = {sent};
   if (w_.plan.backups > 0) sum.late = per_tensor(piece);
   // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
@@ -288,11 +298,11 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
 After VariableOnServers::update(const Piece& piece, After summed) {
   const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
   constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
-  const Seconds applied =
-      here ? through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes) : Seconds{0.0};
+  PlanWriter::HostPass applying;
+  if (here) applying = through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes);
+  if (!piece.how.sync) applying.time += per_tensor(piece);
   const Scope scope = piece.how.sync ? Scope::Job : piece.how.local_aggregation ? Scope::Node : Scope::Rank;
-  Op op = server_work(piece, scope, Phase::Update, piece.how.sync ? applied : per_tensor(piece) + applied,
-                      here ? piece.bytes : 0.0);
+  Op op = server_work(piece, scope, Phase::Update, applying, here ? piece.bytes : 0.0);
   op.after = {summed};
   op.spare = w_.plan.backups;
   return {w_.add(std::move(op)), piece.how.staleness};
@@ -313,7 +323,7 @@ OpId VariableOnServers::pull(const Piece& piece, After fresh) {
   // What is asked for finds the server's thread later, see Telling::ask.
   if (!op.asked_for()) fresh = dispatched(piece, scope, fresh);
   if (per_tensor(piece).value() > 0.0) {
-    Op serve = server_work(piece, scope, Phase::Serve, per_tensor(piece), 0.0);
+    Op serve = server_work(piece, scope, Phase::Serve, {per_tensor(piece)}, 0.0);
     serve.after = {fresh};
     fresh = {w_.add(std::move(serve)), 0};
   }

@@ -71,9 +71,10 @@ private:
   OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text);
 
   QueueId server_queue(const Place& server);
-  Op server_work(const Piece& piece, Scope scope, Phase phase, Seconds duration, double bytes);
-  /// Time to go through `bytes` on the server: a host by its own rate, a GPU by its memory (`touches` passes).
-  [[nodiscard]] Seconds through(const Piece& piece, BytesPerSecond host_rate, double touches, double bytes) const;
+  Op server_work(const Piece& piece, Scope scope, Phase phase, PlanWriter::HostPass work, double bytes);
+  /// What it takes to go through `bytes` on the server: a host by PlanWriter::host_pass, a GPU by its memory.
+  [[nodiscard]] PlanWriter::HostPass through(const Piece& piece, BytesPerSecond per_thread, double passes,
+                                             double bytes) const;
   [[nodiscard]] Seconds per_tensor(const Piece& piece) const;
   /// `arrived`, once a thread of the server can begin with it.
   After dispatched(const Piece& piece, Scope scope, After arrived);

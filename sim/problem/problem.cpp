@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 #include "base/error.hpp"
@@ -54,6 +55,28 @@ Problem for_real_run(Problem problem) {
   return problem;
 }
 
+namespace {
+
+/// Notes when a calibration says what its rows were of, and the strategy is not among it.
+void note_validity(const Calibration& calibration, const std::string& strategy, std::vector<std::string>& notes) {
+  constexpr const char* kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  const auto names = [&](const std::string& text) {
+    for (std::size_t at = text.find(strategy); at != std::string::npos; at = text.find(strategy, at + 1)) {
+      const std::size_t end = at + strategy.size();
+      const bool begins = at == 0 || std::strchr(kOfNames, text[at - 1]) == nullptr;
+      if (begins && (end == text.size() || std::strchr(kOfNames, text[end]) == nullptr)) return true;
+    }
+    return false;
+  };
+  const auto& said = calibration.valid_for;
+  if (said.empty() || std::any_of(said.begin(), said.end(), names)) return;
+  const std::string more = said.size() > 1 ? fmt::format(", and {} more", said.size() - 1) : "";
+  notes.push_back(fmt::format("calibration {} does not name strategy '{}': it was fitted to {}{}", calibration.file,
+                              strategy, said.front(), more));
+}
+
+}  // namespace
+
 Problem prepare(const PredictRequest& request) {
   Inputs inputs;
   return prepare(request, inputs);
@@ -66,11 +89,16 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
     throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
   const Model& named = inputs.model(request.model);
-  Cluster described = inputs.cluster(request.cluster);
-  if (!request.calibration.empty()) apply(described, load_calibration(request.calibration));
+  const Cluster& file = inputs.cluster(request.cluster);
+  Cluster described = file;
+  std::vector<std::string> notes;
+  std::optional<Calibration> calibration;
+  if (!request.calibration.empty()) {
+    calibration = load_calibration(request.calibration);
+    apply(described, *calibration);
+  }
   const detail::Settings settings = detail::read_settings(request, described);
   const Model model = settings.variable_scale ? named.with_scaled_variables(*settings.variable_scale) : named;
-  std::vector<std::string> notes;
   Cluster cluster = detail::cluster_of(request, described, settings, notes);
   const std::int64_t batch = request.batch.value_or(model.default_batch());
   Strategy strategy = find_strategy(request.strategy, {.model = model,
@@ -79,6 +107,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                                        .batch = batch,
                                                        .options = settings.strategy,
                                                        .seed = settings.seed});
+  if (calibration) note_validity(*calibration, strategy.name, notes);
   const Place first = cluster.workers(request.workers).front();
   const std::string device = cluster.group_of(first.node).device;
   const std::string precision = settings.precision.value_or(cluster.precision);
@@ -96,6 +125,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   detail::relate_devices(cluster, model, {.device = device, .precision = precision, .batch = batch});
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
+  const NetworkBasis network = network_basis(plan, file, described, cluster);
   RankMemory memory = rank_memory(model, cluster, strategy, profile);
   if (settings.options.steps_per_worker > 0 && !plan.steps_vary())
     notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
@@ -108,6 +138,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
           .plan = std::move(plan),
           .options = settings.options,
           .errors = {.compute = settings.compute_error, .network = settings.network_error},
+          .network = network,
           .memory = std::move(memory),
           .notes = std::move(notes)};
 }

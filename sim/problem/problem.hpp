@@ -10,6 +10,7 @@
 #include "platforms/cluster.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/problem/inputs.hpp"
+#include "sim/problem/network_basis.hpp"
 #include "sim/problem/rank_memory.hpp"
 #include "sim/problem/replay_options.hpp"
 #include "strategies/strategy.hpp"
@@ -52,6 +53,7 @@ struct Problem {
   Plan plan;
   ReplayOptions options;
   SaidErrors errors;
+  NetworkBasis network = NetworkBasis::File;
   RankMemory memory;
   std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people
 };

@@ -56,6 +56,37 @@ TEST_CASE("pushes to other nodes move beside a share of the backward pass", "[en
   CHECK(step_of(lab, cluster, at_home) == step_of(lab, cluster, free));
 }
 
+TEST_CASE("threads of a host share sums and updates of large tensors", "[engine][server][transport]") {
+  // One worker, its server on another host with 4 threads: 64 MB to sum and to apply at 0.1 GB/s a thread, and on the
+  // wire at 1 GB/s, 0.064 s each way.
+  constexpr double kBytes = 64e6;
+  constexpr double kWire = 2 * 0.064;
+  Cluster cluster = lab_cluster(1, 1, kFast, 1);
+  CpuClass& cpu = cluster.groups[1].cpu;
+  cpu = {.threads = 4, .per_tensor = Seconds{0}, .update_rate = BytesPerSecond{1e8}, .sum_rate = BytesPerSecond{1e8}};
+  const LabModel lab{{.bytes = kBytes}};
+  Strategy strategy = on_server(lab.model, 1, {1, -1});
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(0.64 + 0.64 + kWire, 1e-4));
+  strategy.graph.parallel_host_ops = true;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(0.16 + 0.16 + kWire, 1e-4));
+  // Memory reads two operands of a sum and writes one: 0.6 GB/s are 0.2 GB/s of gradient. Of an update with momentum it
+  // reads three and writes two: 0.12 GB/s.
+  cpu.memory_bandwidth = BytesPerSecond{0.6e9};
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(0.32 + kBytes / 0.12e9 + kWire, 1e-4));
+  cpu.memory_bandwidth.reset();
+  // Two such tensors take turns, each on all threads. Pushes end at 0.064 and 0.128, sums at 0.224 and 0.384, updates
+  // at 0.544 and 0.704 (what is ready first goes first), pulls at 0.608 and 0.768.
+  const LabModel two{{.bytes = kBytes}, {.bytes = kBytes}};
+  Strategy both = on_server(two.model, 1, {1, -1});
+  both.graph.parallel_host_ops = true;
+  CHECK_THAT(step_of(two, cluster, both), WithinRel(0.768, 1e-4));
+  // A tensor of one block of 64 kB keeps one thread: 0.64 ms for the sum and as long for the update.
+  const LabModel small{{.bytes = 64e3}};
+  Strategy alone = on_server(small.model, 1, {1, -1});
+  alone.graph.parallel_host_ops = true;
+  CHECK_THAT(step_of(small, cluster, alone), WithinRel(2 * 0.64e-3 + 2 * 64e-6, 0.01));
+}
+
 TEST_CASE("a host handles one remote call after another", "[engine][server][transport]") {
   // One message of 0.1 GB, 1 GB/s: 0.1 s each way. The host takes 10 ms and, at 1 GB/s, 0.1 s more for each of the two.
   const Cluster cluster = lab_cluster(1, 1, kFast, 1);

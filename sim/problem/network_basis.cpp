@@ -1,0 +1,51 @@
+#include "sim/problem/network_basis.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace simsync {
+namespace {
+
+bool crosses_nodes(const Plan& plan) {
+  if (plan.nodes.size() > 1) return true;
+  const auto elsewhere = [&](const End& end) {
+    return end.kind == End::Kind::Fixed && end.place.node != plan.nodes.front();
+  };
+  return std::any_of(plan.ops.begin(), plan.ops.end(),
+                     [&](const Op& op) { return elsewhere(op.from) || elsewhere(op.to); });
+}
+
+std::set<std::string> crossed_links(const Plan& plan, const Cluster& cluster) {
+  const bool network = crosses_nodes(plan);
+  std::set<std::string> out;
+  for (const int node : plan.nodes) {
+    const NodeGroup& group = cluster.group_of(node);
+    const NodeFabric& fabric = group.fabric;
+    if (network) {
+      out.insert(group.nic_link);
+    } else {
+      out.insert({fabric.gpu_link, fabric.pcie_link, fabric.switch_link, fabric.socket_link, fabric.memory_link});
+    }
+  }
+  out.erase("");
+  return out;
+}
+
+bool same_rates(const Cluster& a, const Cluster& b, const std::set<std::string>& links) {
+  const auto rates = [](const LinkClass& link) { return std::tie(link.bandwidth, link.efficiency, link.per_flow_cap); };
+  return a.network == b.network && std::all_of(links.begin(), links.end(), [&](const std::string& name) {
+           return rates(a.links.at(name)) == rates(b.links.at(name));
+         });
+}
+
+}  // namespace
+
+NetworkBasis network_basis(const Plan& plan, const Cluster& file, const Cluster& calibrated, const Cluster& used) {
+  const std::set<std::string> links = crossed_links(plan, used);
+  if (!same_rates(file, calibrated, links) || file.collective != calibrated.collective) return NetworkBasis::Calibrated;
+  return same_rates(calibrated, used, links) ? NetworkBasis::File : NetworkBasis::Set;
+}
+
+}  // namespace simsync

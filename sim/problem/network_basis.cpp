@@ -40,12 +40,25 @@ bool same_rates(const Cluster& a, const Cluster& b, const std::set<std::string>&
          });
 }
 
+bool has_rate(const Calibration& calibration, const std::set<std::string>& links) {
+  const auto counts = [&](const CalibratedParameter& parameter) {
+    const std::string& key = parameter.key;
+    if (key.starts_with("collective.") || key.starts_with("network.")) return true;
+    return std::any_of(links.begin(), links.end(), [&](const std::string& link) {
+      const std::string of_link = "link." + link + ".";
+      return key == of_link + "bandwidth" || key == of_link + "efficiency" || key == of_link + "per_flow_cap";
+    });
+  };
+  return std::any_of(calibration.parameters.begin(), calibration.parameters.end(), counts);
+}
+
 }  // namespace
 
-NetworkBasis network_basis(const Plan& plan, const Cluster& file, const Cluster& calibrated, const Cluster& used) {
+NetworkBasis network_basis(const Plan& plan, const Cluster& described, const Cluster& used,
+                           const Calibration* calibration) {
   const std::set<std::string> links = crossed_links(plan, used);
-  if (!same_rates(file, calibrated, links) || file.collective != calibrated.collective) return NetworkBasis::Calibrated;
-  return same_rates(calibrated, used, links) ? NetworkBasis::File : NetworkBasis::Set;
+  if (calibration != nullptr && has_rate(*calibration, links)) return NetworkBasis::Calibrated;
+  return same_rates(described, used, links) ? NetworkBasis::File : NetworkBasis::Set;
 }
 
 }  // namespace simsync

@@ -1,5 +1,6 @@
 // What the numbers of a network rest on.
 #pragma once
+#include "platforms/calibration.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/plan/plan.hpp"
 
@@ -10,11 +11,11 @@ namespace simsync {
 enum class NetworkBasis {
   File,        ///< the cluster file
   Set,         ///< a rate, or a limit of the network, is set to another value
-  Calibrated,  ///< a calibration has changed a rate, a limit of the network or what collectives cost
+  Calibrated,  ///< a calibration has such a rate, a limit of the network or what collectives cost
 };
 
-/// `file` is the cluster as its file describes it, `calibrated` with the calibration, if any, and `used` with settings,
-/// too.
-NetworkBasis network_basis(const Plan& plan, const Cluster& file, const Cluster& calibrated, const Cluster& used);
+/// `described` is the cluster without the request's settings, `used` with them; `calibration` may be null.
+NetworkBasis network_basis(const Plan& plan, const Cluster& described, const Cluster& used,
+                           const Calibration* calibration);
 
 }  // namespace simsync

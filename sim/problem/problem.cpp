@@ -89,8 +89,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
     throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
   const Model& named = inputs.model(request.model);
-  const Cluster& file = inputs.cluster(request.cluster);
-  Cluster described = file;
+  Cluster described = inputs.cluster(request.cluster);
   std::vector<std::string> notes;
   std::optional<Calibration> calibration;
   if (!request.calibration.empty()) {
@@ -125,7 +124,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   detail::relate_devices(cluster, model, {.device = device, .precision = precision, .batch = batch});
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
-  const NetworkBasis network = network_basis(plan, file, described, cluster);
+  const NetworkBasis network = network_basis(plan, described, cluster, calibration ? &*calibration : nullptr);
   RankMemory memory = rank_memory(model, cluster, strategy, profile);
   if (settings.options.steps_per_worker > 0 && !plan.steps_vary())
     notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");

@@ -72,14 +72,19 @@ TEST_CASE("what hides behind compute counts until it comes out", "[engine][inter
 }
 
 TEST_CASE("a preset's network is known less well than one with measured rates", "[engine][interval]") {
-  const Settings sure{{"compute_error", "0"}, {"collective.interference", "0"}};
+  const Settings own{{"compute_error", "0"}, {"collective.interference", "0"}};
   const auto width = [](const PredictedRow& row) { return row.step_high / row.step_low; };
   PredictRequest nominal = kSerial;
   nominal.settings.emplace_back("compute_error", "0");
   const PredictedRow as_it_is = predict(nominal);
-  // Its network is one 10 Gbit/s port; the rate is the preset's own, and said to be measured.
-  const PredictedRow set = with(kSerial, sure);
-  CHECK(set.step_time == as_it_is.step_time);
+  // What the preset says already tells nothing new about its network.
+  const PredictedRow said_again = with(nominal, {{"link.ethernet.bandwidth", "10Gbps"}, {"link.pcie3.latency", "1us"}});
+  CHECK(said_again.step_high == as_it_is.step_high);
+  CHECK(said_again.step_low == as_it_is.step_low);
+  // Its network is one 10 Gbit/s port, at another rate than the preset's.
+  PredictRequest measured = kSerial;
+  measured.settings.emplace_back("link.ethernet.efficiency", "0.9");
+  const PredictedRow set = with(measured, own);
   CHECK(width(set) < width(as_it_is));
   const double c = set.compute.value();
   const double n = set.exposed_comm.value();

@@ -311,10 +311,11 @@ double log_step(PredictRequest request, const std::vector<std::pair<std::string,
   return std::log(predict(request).step_time.value());
 }
 
-/// How far the step may be off, in standard deviations of its logarithm, where compute is known; both ways must agree.
+/// How far the step may be off, in standard deviations of its logarithm, by the parameters alone; both ways must agree.
 double deviation_of(PredictRequest request, const CalibrationFile& calibration) {
   request.calibration = calibration.path();
-  for (const char* known : {"compute_error", "collective.interference"}) request.settings.emplace_back(known, "0");
+  for (const char* known : {"compute_error", "network_error", "collective.interference"})
+    request.settings.emplace_back(known, "0");
   const PredictedRow row = predict(request);
   const double above = std::log(row.step_high / row.step_time) / kNormal90;
   CHECK_THAT(std::log(row.step_time / row.step_low) / kNormal90, WithinRel(above, 1e-9) || WithinAbs(above, 1e-12));
@@ -387,8 +388,9 @@ TEST_CASE("a number of every group is uncertain in every group", "[engine][calib
 TEST_CASE("the residual of a fit counts for the exposed communication alone", "[engine][calibration]") {
   // Compute comes from the profile, not from the fit: all that is not compute takes e^(1.6449 x 0.1) times as long.
   PredictRequest request{.model = "vgg16", .cluster = "two-nodes", .strategy = "bsp", .workers = 8};
-  const CalibrationFile calibration("two-nodes",
-                                    "residuals: {rms_pct: 10, median_pct: 0, worst_pct: 20}\nparameters: []\n");
+  const CalibrationFile calibration(
+      "two-nodes", "residuals: {rms_pct: 10, median_pct: 0, worst_pct: 20}\n" +
+                       one_parameter("link.ethernet.efficiency", "value: 0.9, scale: log, deviation: 0"));
   request.calibration = calibration.path();
   request.settings = {{"compute_error", "0"}, {"collective.interference", "0"}, {"device.T4.compute_variation", "0"}};
   const PredictedRow row = predict(request);

@@ -122,7 +122,7 @@ Measurements read_live(const CalibrateFlags& flags) {
   MeasuredProbes measured = measure_probes(flags.testbed, flags.probes);
   Measurements out{.cluster = std::move(measured.cluster), .sources = {}, .fitted = {}, .scored = {}};
   out.sources = {"live runs, " + out.cluster.description};
-  std::cerr << fmt::format("fitting {} measurements, some minutes{}\n", measured.probes.size(),
+  std::cerr << fmt::format("fitting {} measurements, up to a minute{}\n", measured.probes.size(),
                            flags.probes.empty() ? " (--probes FILE keeps them)" : "");
   for (Probe& probe : measured.probes) {
     const bool other = probe.collective() && out.cluster.collective.algorithm != name_of(probe.algorithm);
@@ -144,10 +144,15 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
 
 CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
   ProgressBar bar(0);
+  double share = 0.0;
+  std::string stage;
+  std::size_t evaluations = 0;
   options.progress = [&](std::size_t done, std::size_t total, const std::string& what) {
-    const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
-    bar.set_round(share, fmt::format("{}  {}/{}", what, done, total));
+    share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
+    stage = fmt::format("{}  {}/{}", what, done, total);
+    bar.set_round(share, stage);
   };
+  options.evaluated = [&] { bar.set_round(share, fmt::format("{}, {} evaluations", stage, ++evaluations)); };
   return calibrate(measured.cluster, measured.fitted, options);
 }
 

@@ -52,6 +52,7 @@ struct CalibrateOptions {
   std::vector<std::string> sources;
   /// Called before each of `total` fits.
   std::function<void(std::size_t done, std::size_t total, const std::string& what)> progress;
+  std::function<void()> evaluated;  ///< called whenever all measurements have been predicted once more
 };
 
 struct CalibratedRow {

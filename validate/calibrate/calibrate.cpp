@@ -105,17 +105,22 @@ std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe
                                    const CalibrateOptions& options, std::vector<CalibrationModel> models) {
   std::vector<std::unique_ptr<ModelFit>> fits;
   std::map<std::string, double> found;
-  std::size_t done = 0;
-  for (CalibrationModel& model : models) {
-    if (options.progress) options.progress(done++, models.size() + 1, model.name);
+  for (std::size_t i = 0; i < models.size(); ++i) {
+    CalibrationModel model = models[i];
+    if (options.progress) options.progress(i, models.size() + 1, model.name);
     for (const auto& known : options.assumed) {
-      std::erase_if(model.unknowns, [&](const Unknown& unknown) { return unknown.key == known.first; });
+      const auto same = [&](const Unknown& unknown) { return unknown.key == known.first; };
+      std::erase_if(model.unknowns, same);
+      std::erase_if(model.stated, same);
       std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == known.first; });
       model.assumed.push_back(known);
     }
     if (options.prior) follow_prior(*options.prior, probes.size(), model);
     auto fit = std::make_unique<ModelFit>(grown, probes, options, std::move(model));
-    if (fit->run(found)) fits.push_back(std::move(fit));
+    if (!fit->run(found)) continue;
+    if (auto other = fit->with_next_stated())
+      models.insert(models.begin() + static_cast<std::ptrdiff_t>(i) + 1, *other);
+    fits.push_back(std::move(fit));
   }
   std::stable_sort(fits.begin(), fits.end(), [](const auto& a, const auto& b) {
     return a->identified() != b->identified() ? a->identified() : a->criterion() < b->criterion();

@@ -134,6 +134,7 @@ Measurements read_live(const CalibrateFlags& flags) {
 void write_rows(const std::string& path, const CalibrationResult& result, const std::vector<CalibratedRow>& scored) {
   std::string text = csv_row(calibration_header()) + "\n";
   for (const auto& row : result.rows) text += csv_row(calibration_cells("fit", row)) + "\n";
+  for (const auto& row : result.left_out) text += csv_row(calibration_cells("left out", row)) + "\n";
   for (const auto& row : scored) text += csv_row(calibration_cells("score", row)) + "\n";
   if (path == "-") {
     std::cout << text;
@@ -179,6 +180,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   if (!flags.csv.empty()) write_rows(flags.csv, result, scored);
   std::ostream& out = flags.csv == "-" ? std::cerr : std::cout;
   out << parameter_table(result) << residual_table("fitted", result.rows, kWorstShown);
+  if (!result.left_out.empty()) out << residual_table("left out", result.left_out, result.left_out.size());
   if (!scored.empty()) out << residual_table("scored", scored, kWorstShown);
 }
 

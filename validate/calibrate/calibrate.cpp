@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "validate/calibrate/burst_rows.hpp"
 #include "validate/calibrate/interference.hpp"
 #include "validate/calibrate/keep_ratios.hpp"
 #include "validate/calibrate/model_fit.hpp"
@@ -165,17 +166,21 @@ void finish(const Cluster& cluster, const std::vector<Probe>& probes, const Cali
 
 }  // namespace
 
-CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
+CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& all, const CalibrateOptions& options) {
+  Cluster grown = grown_for(cluster, all);
+  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
+  Cluster stated = grown;
+  apply_settings(stated, options.assumed);
+  const detail::BurstRows bursts = detail::without_bursts(stated, all);
+  const std::vector<Probe>& probes = bursts.kept;
   std::vector<Probe> described;
   std::vector<Probe> overlaps;
   std::partition_copy(probes.begin(), probes.end(), std::back_inserter(overlaps), std::back_inserter(described),
                       is_overlap);
   const Wanted what = wanted(cluster, probes, described, options);
   if (what.models.empty() && !what.apart.interference) throw InputError(kNothing);
-  Cluster grown = grown_for(cluster, probes);
-  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
 
-  CalibrationResult out{.calibration = {}, .model = "interference alone", .rows = {}, .notes = {}};
+  CalibrationResult out{.calibration = {}, .model = "interference alone", .rows = {}, .left_out = {}, .notes = {}};
   out.calibration.assumed = options.assumed;
   if (!what.models.empty()) {
     auto best = best_fit(grown, described, options, what.models);
@@ -190,7 +195,11 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
     apply(calibrated, out.calibration);
     detail::find_interference(calibrated, overlaps, *what.apart.interference, out);
   }
+  if (!bursts.note.empty()) out.notes.push_back(bursts.note);
   finish(grown, probes, options, out);
+  Cluster calibrated = grown;
+  apply(calibrated, out.calibration);
+  out.left_out = predict_rows(calibrated, bursts.left_out);
   return out;
 }
 

@@ -65,7 +65,8 @@ struct CalibrationResult {
   Calibration calibration;
   std::string model;  ///< name of the description that was chosen
   std::vector<CalibratedRow> rows;
-  std::vector<std::string> notes;  ///< what was left as it was, and why; what to distrust
+  std::vector<CalibratedRow> left_out;  ///< not fitted: a token bucket passed them above its rate
+  std::vector<std::string> notes;       ///< what was left as it was, and why; what to distrust
 };
 
 /// What calibrate finds besides a description's parameters.

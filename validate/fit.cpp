@@ -141,9 +141,9 @@ std::vector<double> Problem::improved(const std::vector<double>& start, int step
   solver.num_threads = 1;
   solver.max_num_iterations = steps;
   solver.linear_solver_type = ceres::DENSE_QR;
-  // Bounds make every step a line search. Cubic interpolation asks for a gradient at each of its points, which took
+  // Bounds make every step a line search. Cubic interpolation asks for a gradient at each of its points, which takes
   // three quarters of all evaluations.
-  solver.line_search_interpolation_type = ceres::BISECTION;
+  if (options_.costly) solver.line_search_interpolation_type = ceres::BISECTION;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &problem, &summary);
   for (double& value : x) value = std::clamp(value - kOffset, 0.0, 1.0);

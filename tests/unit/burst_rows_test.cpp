@@ -43,7 +43,12 @@ TEST_CASE("messages that a token bucket passed are set apart where the cluster s
   CHECK(result.notes.back() ==
         "3 measurements of up to 62.5 KiB are faster than their links: token buckets pass bytes above the rate after a "
         "pause. They were not fitted; with the 'burst' of the link stated they are");
-  CHECK_THAT(value_of(result.calibration, "link.nic.efficiency"), WithinRel(0.95, 0.01));
+  // The bucket's 16 kB are missing from larger rows, too: 6.25, 1.6, 0.4, 0.1 and 0.05 % of them, 1.68 on average.
+  CHECK_THAT(value_of(result.calibration, "link.nic.efficiency"), WithinRel(0.95, 0.0168));
+  // All rows are fitted where a bucket is stated: one of 1 B explains none of them.
+  const auto all = calibrate(cluster, probes, {.assumed = {{"link.nic.burst", "1B"}}, .date = "2026-01-31"});
+  CHECK(all.left_out.empty());
+  CHECK(all.calibration.residuals.rms_pct > 5.0 * result.calibration.residuals.rms_pct);
 }
 
 TEST_CASE("a burst that the cluster or the caller states explains such messages", "[calibrate]") {
@@ -61,11 +66,14 @@ TEST_CASE("a burst that the cluster or the caller states explains such messages"
 }
 
 TEST_CASE("links that are faster than nominal at every size are fitted as they are", "[calibrate]") {
+  // From 64 kB on all rows take 7 % less than 110 MB/s allow.
   Cluster cluster = shaped();
   cluster.links["nic"].service.burst = Bytes{0};
   const auto probes = messages_on(cluster);
-  cluster.links["nic"].bandwidth = BytesPerSecond{60e6};
-  CHECK(calibrate(cluster, probes, {.date = "2026-01-31"}).left_out.empty());
+  cluster.links["nic"].bandwidth = BytesPerSecond{110e6};
+  const auto result = calibrate(cluster, probes, {.date = "2026-01-31"});
+  CHECK(result.left_out.empty());
+  CHECK(result.rows.size() == probes.size());
 }
 
 TEST_CASE("a burst does not pull the fit of large messages off, nor what the fit leaves", "[calibrate]") {

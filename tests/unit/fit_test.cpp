@@ -65,14 +65,15 @@ TEST_CASE("fits where one cost takes over from another: what they find and how o
     return values;
   };
   SECTION("a search of all") {
-    const FitResult found = fit_shares(4, residuals, {.followed = 3});
+    const FitResult found = fit_shares(4, residuals, {.followed = 3, .costly = true});
     for (std::size_t p = 0; p < truth.size(); ++p) CHECK_THAT(found.shares[p], WithinAbs(truth[p], 0.01));
     // 200 points; 8 starts of 8 steps and 3 of 40, each with 9 evaluations for its derivatives and a few for its
     // length.
     CHECK(found.evaluations < 200 + (8 * 8 + 3 * 40) * 12);
   }
   SECTION("a search that leaves three as they were found before") {
-    const FitResult found = fit_shares(4, residuals, {.followed = 3, .held = {std::nullopt, 0.65, 0.5, 0.6}});
+    const FitResult found =
+        fit_shares(4, residuals, {.followed = 3, .costly = true, .held = {std::nullopt, 0.65, 0.5, 0.6}});
     constexpr std::size_t kPoints = 9;
     REQUIRE(asked.size() > kPoints);
     for (std::size_t i = 0; i < kPoints; ++i)

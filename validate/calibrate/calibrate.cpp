@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/error.hpp"
 #include "validate/calibrate/burst_rows.hpp"
@@ -103,12 +104,10 @@ void follow_prior(const Calibration& prior, std::size_t rows, CalibrationModel& 
 
 /// The best of the descriptions, fitted by replay. `probes` have no overlaps.
 std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe>& probes,
-                                   const CalibrateOptions& options, std::vector<CalibrationModel> models) {
+                                   const CalibrateOptions& options, const std::vector<CalibrationModel>& models) {
   std::vector<std::unique_ptr<ModelFit>> fits;
   std::map<std::string, double> found;
-  for (std::size_t i = 0; i < models.size(); ++i) {
-    CalibrationModel model = models[i];
-    if (options.progress) options.progress(i, models.size() + 1, model.name);
+  const auto add = [&](CalibrationModel model, std::map<std::string, double>& before) {
     for (const auto& known : options.assumed) {
       const auto same = [&](const Unknown& unknown) { return unknown.key == known.first; };
       std::erase_if(model.unknowns, same);
@@ -118,10 +117,16 @@ std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe
     }
     if (options.prior) follow_prior(*options.prior, probes.size(), model);
     auto fit = std::make_unique<ModelFit>(grown, probes, options, std::move(model));
-    if (!fit->run(found)) continue;
-    if (auto other = fit->with_next_stated())
-      models.insert(models.begin() + static_cast<std::ptrdiff_t>(i) + 1, *other);
+    if (!fit->run(before)) return std::optional<CalibrationModel>{};
     fits.push_back(std::move(fit));
+    return fits.back()->with_next_stated();
+  };
+  std::size_t done = 0;
+  for (const CalibrationModel& model : models) {
+    if (options.progress) options.progress(done++, models.size() + 1, model.name);
+    auto before = found;
+    auto other = add(model, found);
+    if (other) (void)add(*std::move(other), before);
   }
   std::stable_sort(fits.begin(), fits.end(), [](const auto& a, const auto& b) {
     return a->identified() != b->identified() ? a->identified() : a->criterion() < b->criterion();

@@ -150,6 +150,7 @@ void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
                      .followed = closed() ? kAllStarts : kFewStarts,
                      .search = search,
                      .plain_tail = prior_.size(),
+                     .costly = !closed(),
                      .held = held_shares()});
 }
 

@@ -122,7 +122,7 @@ Measurements read_live(const CalibrateFlags& flags) {
   MeasuredProbes measured = measure_probes(flags.testbed, flags.probes);
   Measurements out{.cluster = std::move(measured.cluster), .sources = {}, .fitted = {}, .scored = {}};
   out.sources = {"live runs, " + out.cluster.description};
-  std::cerr << fmt::format("fitting {} measurements, some minutes{}\n", measured.probes.size(),
+  std::cerr << fmt::format("fitting {} measurements, up to a minute{}\n", measured.probes.size(),
                            flags.probes.empty() ? " (--probes FILE keeps them)" : "");
   for (Probe& probe : measured.probes) {
     const bool other = probe.collective() && out.cluster.collective.algorithm != name_of(probe.algorithm);
@@ -134,6 +134,7 @@ Measurements read_live(const CalibrateFlags& flags) {
 void write_rows(const std::string& path, const CalibrationResult& result, const std::vector<CalibratedRow>& scored) {
   std::string text = csv_row(calibration_header()) + "\n";
   for (const auto& row : result.rows) text += csv_row(calibration_cells("fit", row)) + "\n";
+  for (const auto& row : result.left_out) text += csv_row(calibration_cells("left out", row)) + "\n";
   for (const auto& row : scored) text += csv_row(calibration_cells("score", row)) + "\n";
   if (path == "-") {
     std::cout << text;
@@ -144,10 +145,15 @@ void write_rows(const std::string& path, const CalibrationResult& result, const 
 
 CalibrationResult fit(const Measurements& measured, CalibrateOptions& options) {
   ProgressBar bar(0);
+  double share = 0.0;
+  std::string stage;
+  std::size_t evaluations = 0;
   options.progress = [&](std::size_t done, std::size_t total, const std::string& what) {
-    const double share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
-    bar.set_round(share, fmt::format("{}  {}/{}", what, done, total));
+    share = total > 0 ? static_cast<double>(done) / static_cast<double>(total) : 1.0;
+    stage = fmt::format("{}  {}/{}", what, done, total);
+    bar.set_round(share, stage);
   };
+  options.evaluated = [&] { bar.set_round(share, fmt::format("{}, {} evaluations", stage, ++evaluations)); };
   return calibrate(measured.cluster, measured.fitted, options);
 }
 
@@ -174,6 +180,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   if (!flags.csv.empty()) write_rows(flags.csv, result, scored);
   std::ostream& out = flags.csv == "-" ? std::cerr : std::cout;
   out << parameter_table(result) << residual_table("fitted", result.rows, kWorstShown);
+  if (!result.left_out.empty()) out << residual_table("left out", result.left_out, result.left_out.size());
   if (!scored.empty()) out << residual_table("scored", scored, kWorstShown);
 }
 

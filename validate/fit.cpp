@@ -18,9 +18,10 @@ constexpr double kOffset = 1.0;
 constexpr double kDerivativeStep = 2e-3;
 /// Step of the derivatives that decide whether a parameter is identified: wide, so that a kink does not hide it.
 constexpr double kSpreadStep = 0.02;
-
 /// So many parameters are searched by a grid.
 constexpr std::size_t kMostOfGrid = 3;
+/// So many of the points searched by more than that are improved.
+constexpr std::size_t kKeptPoints = 8;
 
 class Problem {
 public:
@@ -87,9 +88,23 @@ std::vector<std::vector<double>> points_of_cube(std::size_t parameters) {
 
 std::vector<std::vector<double>> Problem::starts() {
   if (!options_.search) return options_.starts;
+  std::vector<double> middle(parameters_, 0.5);
+  std::vector<std::size_t> searched;
+  for (std::size_t p = 0; p < parameters_; ++p) {
+    if (p < options_.held.size() && options_.held[p]) {
+      middle[p] = *options_.held[p];
+    } else {
+      searched.push_back(p);
+    }
+  }
+  if (searched.empty()) return options_.starts;
   std::vector<std::pair<double, std::vector<double>>> found;
-  for (auto& shares : points_of_cube(parameters_)) found.emplace_back(loss(at(shares)), std::move(shares));
-  const std::size_t kept = parameters_ <= 3 ? 1 : 8;
+  for (const auto& point : points_of_cube(searched.size())) {
+    auto shares = middle;
+    for (std::size_t i = 0; i < searched.size(); ++i) shares[searched[i]] = point[i];
+    found.emplace_back(loss(at(shares)), std::move(shares));
+  }
+  const std::size_t kept = searched.size() <= kMostOfGrid ? 1 : kKeptPoints;
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::vector<double>> out;
   for (std::size_t i = 0; i < kept; ++i) out.push_back(std::move(found[i].second));
@@ -126,6 +141,9 @@ std::vector<double> Problem::improved(const std::vector<double>& start, int step
   solver.num_threads = 1;
   solver.max_num_iterations = steps;
   solver.linear_solver_type = ceres::DENSE_QR;
+  // Bounds make every step a line search. Cubic interpolation asks for a gradient at each of its points, which takes
+  // three quarters of all evaluations.
+  if (options_.costly) solver.line_search_interpolation_type = ceres::BISECTION;
   ceres::Solver::Summary summary;
   ceres::Solve(solver, &problem, &summary);
   for (double& value : x) value = std::clamp(value - kOffset, 0.0, 1.0);

@@ -1,6 +1,7 @@
 // Bounded least squares with a robust loss, for few parameters and an expensive model.
 #pragma once
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace simsync {
@@ -15,6 +16,10 @@ struct FitOptions {
   std::size_t followed = 16;   ///< starts that are improved to the end; of more than that, the most promising ones
   bool search = true;          ///< false: nothing but `starts` is improved
   std::size_t plain_tail = 0;  ///< so many residuals at the end (a prior's) are squared as they are
+  bool costly = false;         ///< residuals take long: steps find their length without gradients
+  /// Shares that all points of the search have in common, by parameter. The search varies those without one, and those
+  /// beyond the end; then all are improved.
+  std::vector<std::optional<double>> held;
 };
 
 struct FitResult {

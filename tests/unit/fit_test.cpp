@@ -1,6 +1,9 @@
 // Fits against a predictor whose parameters are known, and which of them are refused or distrusted.
 #include "validate/fit.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "tests/support/catch.hpp"
 #include "tests/unit/fake_study.hpp"
 #include "validate/comparison.hpp"
@@ -37,6 +40,45 @@ TEST_CASE("a fit finds the least of a bounded function, robustly", "[validate]")
   SECTION("a parameter that nothing depends on has no small spread") {
     const FitResult r = fit_shares(1, [](const std::vector<double>&) { return std::vector<double>{0.1}; });
     CHECK(r.spread[0] > 1.0);
+  }
+}
+
+TEST_CASE("fits where one cost takes over from another: what they find and how often they ask", "[validate]") {
+  // Times of messages: two costs and two rates, each on a logarithmic axis, with kinks where one takes over.
+  const std::vector<double> truth{0.3, 0.7, 0.45, 0.62};
+  const auto model = [](const std::vector<double>& shares) {
+    std::vector<double> out;
+    for (double size = 1.0; size < 1e6; size *= 2.0) {
+      const double wire = std::max(std::pow(10.0, 3.0 * shares[0]), size / std::pow(10.0, 2.0 * shares[1]));
+      const double host = std::max(std::pow(10.0, 2.0 * shares[2]), size / std::pow(10.0, 4.0 * shares[3]));
+      out.push_back(std::log(wire));
+      out.push_back(std::log(wire + host));
+    }
+    return out;
+  };
+  const auto at_truth = model(truth);
+  std::vector<std::vector<double>> asked;
+  const ResidualFunction residuals = [&](const std::vector<double>& shares) {
+    asked.push_back(shares);
+    auto values = model(shares);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] -= at_truth[i] + 0.01 * std::sin(static_cast<double>(i));
+    return values;
+  };
+  SECTION("a search of all") {
+    const FitResult found = fit_shares(4, residuals, {.followed = 3, .costly = true});
+    for (std::size_t p = 0; p < truth.size(); ++p) CHECK_THAT(found.shares[p], WithinAbs(truth[p], 0.01));
+    // 200 points; 8 starts of 8 steps and 3 of 40, each with 9 evaluations for its derivatives and a few for its
+    // length.
+    CHECK(found.evaluations < 200 + (8 * 8 + 3 * 40) * 12);
+  }
+  SECTION("a search that leaves three as they were found before") {
+    const FitResult found =
+        fit_shares(4, residuals, {.followed = 3, .costly = true, .held = {std::nullopt, 0.65, 0.5, 0.6}});
+    constexpr std::size_t kPoints = 9;
+    REQUIRE(asked.size() > kPoints);
+    for (std::size_t i = 0; i < kPoints; ++i)
+      CHECK(std::vector<double>(asked[i].begin() + 1, asked[i].end()) == std::vector<double>{0.65, 0.5, 0.6});
+    for (std::size_t p = 0; p < truth.size(); ++p) CHECK_THAT(found.shares[p], WithinAbs(truth[p], 0.01));
   }
 }
 

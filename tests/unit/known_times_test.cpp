@@ -59,3 +59,19 @@ TEST_CASE("a time is replayed again when what it depends on changes", "[calibrat
   CHECK_THAT(times.of(1, probe, cluster, {{"link.nic.bandwidth", "1GB/s"}}).value(),
              WithinRel(2.0 * first.value(), 1e-6));
 }
+
+TEST_CASE("only the latest times of a probe are kept", "[calibrate]") {
+  const Probe probe{.kind = ProbeKind::Message, .ranks = 2, .per_node = 1, .bytes = 1e6, .measured = {}, .where = {}};
+  const Cluster cluster = lab_cluster(2, 1);
+  Cluster slower = cluster;
+  slower.links["nic"].bandwidth = BytesPerSecond{1e8};
+  detail::KnownTimes times;
+  const auto with = [](int number) {
+    return std::vector<std::pair<std::string, std::string>>{{"link.nic.latency", std::to_string(number) + "us"}};
+  };
+  const Seconds first = times.of(0, probe, cluster, with(0));
+  for (int i = 1; i < 64; ++i) (void)times.of(0, probe, cluster, with(i));
+  CHECK(times.of(0, probe, slower, with(0)) == first);
+  (void)times.of(0, probe, cluster, with(64));
+  CHECK(times.of(0, probe, slower, with(0)) > first);
+}

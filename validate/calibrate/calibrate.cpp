@@ -7,8 +7,10 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/error.hpp"
+#include "validate/calibrate/burst_rows.hpp"
 #include "validate/calibrate/interference.hpp"
 #include "validate/calibrate/keep_ratios.hpp"
 #include "validate/calibrate/model_fit.hpp"
@@ -102,20 +104,29 @@ void follow_prior(const Calibration& prior, std::size_t rows, CalibrationModel& 
 
 /// The best of the descriptions, fitted by replay. `probes` have no overlaps.
 std::unique_ptr<ModelFit> best_fit(const Cluster& grown, const std::vector<Probe>& probes,
-                                   const CalibrateOptions& options, std::vector<CalibrationModel> models) {
+                                   const CalibrateOptions& options, const std::vector<CalibrationModel>& models) {
   std::vector<std::unique_ptr<ModelFit>> fits;
   std::map<std::string, double> found;
-  std::size_t done = 0;
-  for (CalibrationModel& model : models) {
-    if (options.progress) options.progress(done++, models.size() + 1, model.name);
+  const auto add = [&](CalibrationModel model, std::map<std::string, double>& before) {
     for (const auto& known : options.assumed) {
-      std::erase_if(model.unknowns, [&](const Unknown& unknown) { return unknown.key == known.first; });
+      const auto same = [&](const Unknown& unknown) { return unknown.key == known.first; };
+      std::erase_if(model.unknowns, same);
+      std::erase_if(model.stated, same);
       std::erase_if(model.assumed, [&](const auto& setting) { return setting.first == known.first; });
       model.assumed.push_back(known);
     }
     if (options.prior) follow_prior(*options.prior, probes.size(), model);
     auto fit = std::make_unique<ModelFit>(grown, probes, options, std::move(model));
-    if (fit->run(found)) fits.push_back(std::move(fit));
+    if (!fit->run(before)) return std::optional<CalibrationModel>{};
+    fits.push_back(std::move(fit));
+    return fits.back()->with_next_stated();
+  };
+  std::size_t done = 0;
+  for (const CalibrationModel& model : models) {
+    if (options.progress) options.progress(done++, models.size() + 1, model.name);
+    auto before = found;
+    auto other = add(model, found);
+    if (other) (void)add(*std::move(other), before);
   }
   std::stable_sort(fits.begin(), fits.end(), [](const auto& a, const auto& b) {
     return a->identified() != b->identified() ? a->identified() : a->criterion() < b->criterion();
@@ -160,17 +171,21 @@ void finish(const Cluster& cluster, const std::vector<Probe>& probes, const Cali
 
 }  // namespace
 
-CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& probes, const CalibrateOptions& options) {
+CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& all, const CalibrateOptions& options) {
+  Cluster grown = grown_for(cluster, all);
+  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
+  Cluster stated = grown;
+  apply_settings(stated, options.assumed);
+  const detail::BurstRows bursts = detail::without_bursts(stated, all);
+  const std::vector<Probe>& probes = bursts.kept;
   std::vector<Probe> described;
   std::vector<Probe> overlaps;
   std::partition_copy(probes.begin(), probes.end(), std::back_inserter(overlaps), std::back_inserter(described),
                       is_overlap);
   const Wanted what = wanted(cluster, probes, described, options);
   if (what.models.empty() && !what.apart.interference) throw InputError(kNothing);
-  Cluster grown = grown_for(cluster, probes);
-  grown.collective.measured.clear();  // they belong to the numbers that are fitted anew
 
-  CalibrationResult out{.calibration = {}, .model = "interference alone", .rows = {}, .notes = {}};
+  CalibrationResult out{.calibration = {}, .model = "interference alone", .rows = {}, .left_out = {}, .notes = {}};
   out.calibration.assumed = options.assumed;
   if (!what.models.empty()) {
     auto best = best_fit(grown, described, options, what.models);
@@ -185,7 +200,11 @@ CalibrationResult calibrate(const Cluster& cluster, const std::vector<Probe>& pr
     apply(calibrated, out.calibration);
     detail::find_interference(calibrated, overlaps, *what.apart.interference, out);
   }
+  if (!bursts.note.empty()) out.notes.push_back(bursts.note);
   finish(grown, probes, options, out);
+  Cluster calibrated = grown;
+  apply(calibrated, out.calibration);
+  out.left_out = predict_rows(calibrated, bursts.left_out);
   return out;
 }
 

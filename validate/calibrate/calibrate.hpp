@@ -52,6 +52,7 @@ struct CalibrateOptions {
   std::vector<std::string> sources;
   /// Called before each of `total` fits.
   std::function<void(std::size_t done, std::size_t total, const std::string& what)> progress;
+  std::function<void()> evaluated;  ///< called whenever all measurements have been predicted once more
 };
 
 struct CalibratedRow {
@@ -64,7 +65,8 @@ struct CalibrationResult {
   Calibration calibration;
   std::string model;  ///< name of the description that was chosen
   std::vector<CalibratedRow> rows;
-  std::vector<std::string> notes;  ///< what was left as it was, and why; what to distrust
+  std::vector<CalibratedRow> left_out;  ///< not fitted: a token bucket passed them above its rate
+  std::vector<std::string> notes;       ///< what was left as it was, and why; what to distrust
 };
 
 /// What calibrate finds besides a description's parameters.

@@ -30,8 +30,7 @@ double left_out_of(const MeasuredRatios& group) {
 
 bool Ratios::help() const {
   constexpr std::size_t kLeastTested = 8;
-  constexpr double kBetter = 0.95;
-  return tested >= kLeastTested && left_out < kBetter * without;
+  return tested >= kLeastTested && left_out < without;
 }
 
 Ratios ratios_of(const Cluster& cluster, const std::vector<CalibratedRow>& rows) {

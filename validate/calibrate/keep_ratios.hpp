@@ -15,7 +15,9 @@ struct Ratios {
   std::size_t tested = 0;  ///< sizes that were left out
   double without = 0.0;    ///< mean of |log(measured / predicted)| over them
   double left_out = 0.0;   ///< the same with the ratio that the group's other sizes give
-  /// By at least a twentieth, over at least eight sizes: fewer tell noise from a shape by chance.
+  /// Over at least eight sizes: fewer tell noise from a shape by chance. A size that is left out lies in a gap twice as
+  /// wide as those between measured sizes, where ratios are used: ratios that are no worse there are better in use. Of
+  /// noise, which a line between two sizes tells 1.2 times as badly as nothing, 16 of 100 groups of 15 sizes pass.
   [[nodiscard]] bool help() const;
 };
 

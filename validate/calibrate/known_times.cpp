@@ -1,5 +1,7 @@
 #include "validate/calibrate/known_times.hpp"
 
+#include <algorithm>
+
 #include "validate/calibrate/calibrate.hpp"
 
 namespace simsync::detail {
@@ -14,14 +16,23 @@ bool depends(const Probe& probe, const std::string& key) {
 
 Seconds KnownTimes::of(std::size_t index, const Probe& probe, const Cluster& cluster,
                        const std::vector<std::pair<std::string, std::string>>& settings) {
-  std::string name = std::to_string(index);
+  numbers_.clear();
   for (const auto& [key, value] : settings)
-    if (depends(probe, key)) name += ';' + key + '=' + value;
-  constexpr std::size_t kMost = 200'000;  // some 80 MB
-  if (known_.size() >= kMost) known_.clear();
-  const auto [known, fresh] = known_.try_emplace(std::move(name));
-  if (fresh) known->second = predicted_time(probe, cluster);
-  return known->second;
+    if (depends(probe, key)) numbers_.append(key).append("=").append(value).append(";");
+  if (index >= rows_.size()) rows_.resize(index + 1);
+  auto& [latest, oldest] = rows_[index];
+  const auto known = std::ranges::find(latest, numbers_, &Known::numbers);
+  if (known != latest.end()) return known->time;
+  // A fit asks for the point where it stands and, for derivatives, for one or two beside it by parameter.
+  constexpr std::size_t kLatest = 64;
+  const Seconds time = predicted_time(probe, cluster);
+  if (latest.size() < kLatest) {
+    latest.push_back({numbers_, time});
+  } else {
+    latest[oldest] = {numbers_, time};
+    oldest = (oldest + 1) % kLatest;
+  }
+  return time;
 }
 
 }  // namespace simsync::detail

@@ -1,7 +1,6 @@
 // Replayed times of probes, each replayed once for the numbers that it can depend on. Private to this folder.
 #pragma once
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -17,7 +16,18 @@ public:
              const std::vector<std::pair<std::string, std::string>>& settings);
 
 private:
-  std::unordered_map<std::string, Seconds> known_;  ///< by number of the probe, and what it can depend on
+  struct Known {
+    std::string numbers;  ///< what the probe can depend on
+    Seconds time;
+  };
+  /// The latest times of one probe. An old entry's memory is used again: many small ones that stay would tear the heap
+  /// that replays live on.
+  struct Row {
+    std::vector<Known> latest;
+    std::size_t oldest = 0;
+  };
+  std::vector<Row> rows_;  ///< by number of the probe
+  std::string numbers_;
 };
 
 /// Whether a number can change the time of such a probe: servers have no part in collectives and messages, collectives

@@ -43,6 +43,7 @@ std::vector<double> ModelFit::residuals(const std::vector<double>& shares) const
     out.push_back(weight_of(probe) * std::log(time / probe.measured));
   }
   prior_.add(model_.unknowns, shares, out);
+  if (options_.evaluated) options_.evaluated();
   return out;
 }
 
@@ -83,6 +84,17 @@ void ModelFit::find_stated() {
   model_.unknowns.push_back(model_.stated.front());
   model_.stated.erase(model_.stated.begin());
   fit_.shares.push_back(0.5);
+}
+
+std::optional<CalibrationModel> ModelFit::with_next_stated() const {
+  if (told_.stated.empty()) return std::nullopt;
+  const std::string& key = told_.stated.front().key;
+  const auto found = [&](const Unknown& unknown) { return unknown.key == key; };
+  if (std::ranges::none_of(model_.unknowns, found)) return std::nullopt;
+  CalibrationModel out = told_;
+  out.assumed.emplace_back(key, "0");
+  out.stated.erase(out.stated.begin());
+  return out;
 }
 
 /// Without this cost (a time or size of nothing, a rate beyond what matters) the others, as they are, describe the rows
@@ -132,25 +144,46 @@ void ModelFit::fit_from(std::vector<std::vector<double>> starts, bool search) {
   // Replays take some milliseconds each, closed forms microseconds.
   constexpr std::size_t kAllStarts = 16;
   constexpr std::size_t kFewStarts = 3;
-  const bool closed =
-      !by_replay_ && std::all_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.collective(); });
   fit_ = fit_shares(model_.unknowns.size(), [&](const std::vector<double>& shares) { return residuals(shares); },
                     {.robust_scale = cut_,
                      .starts = std::move(starts),
-                     .followed = closed ? kAllStarts : kFewStarts,
+                     .followed = closed() ? kAllStarts : kFewStarts,
                      .search = search,
-                     .plain_tail = prior_.size()});
+                     .plain_tail = prior_.size(),
+                     .costly = !closed(),
+                     .held = held_shares()});
+}
+
+bool ModelFit::closed() const {
+  return !by_replay_ &&
+         std::all_of(probes_.begin(), probes_.end(), [](const Probe& probe) { return probe.collective(); });
+}
+
+std::vector<std::optional<double>> ModelFit::held_shares() const {
+  std::vector<std::optional<double>> out(model_.unknowns.size());
+  for (std::size_t p = 0; p < out.size(); ++p) {
+    const Unknown& unknown = model_.unknowns[p];
+    const auto found = held_.find(unknown.key);
+    if (found == held_.end()) continue;
+    const Scale scale{.dimension = unknown.dimension, .logarithmic = true};
+    out[p] = scale.share_of(found->second, unknown.low, unknown.high);
+  }
+  return out;
 }
 
 bool ModelFit::run(std::map<std::string, double>& before) {
+  // Where residuals take replays, what simpler descriptions found stays as it is in the search.
+  if (!closed()) held_ = before;
   for (;;) {
     std::vector<std::vector<double>> starts;
     if (!before.empty()) starts = {start_from(before, 1.0), start_from(before, 2.0)};
+    if (starts.size() > 1 && starts[0] == starts[1]) starts.pop_back();
     fit_from(std::move(starts), true);
     const Drop drop = drop_without_effect();
     if (drop == Drop::Nothing) break;
     if (drop == Drop::Description || model_.unknowns.empty()) return false;
   }
+  held_.clear();
   for (const auto& [key, value] : values()) before[key] = value;
   criterion_ = criterion(cut_);
   return true;

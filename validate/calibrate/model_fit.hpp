@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,9 @@ public:
   [[nodiscard]] bool run_from(const std::map<std::string, double>& values);
   /// The same with outliers cut at `cut`, whatever the spread of the others.
   [[nodiscard]] bool run_from(const std::map<std::string, double>& values, double cut);
+  /// Where the first of the costs that the cluster states was found in the place of another: the description in which
+  /// it is 0, and the next may be found. Which of the two the rows speak for is seen from both.
+  [[nodiscard]] std::optional<CalibrationModel> with_next_stated() const;
   /// Sets a whole number that no derivative finds; it is told as found.
   void choose(const std::string& key, int value) { chosen_.emplace_back(key, std::to_string(value)); }
   void note(std::string text) { notes_.push_back(std::move(text)); }
@@ -70,6 +74,10 @@ private:
   /// From where it stands. False as in `run`.
   bool fit_on();
   void fit_from(std::vector<std::vector<double>> starts, bool search);
+  /// Whether no residual takes a replay.
+  [[nodiscard]] bool closed() const;
+  /// `held_` as FitOptions has it.
+  [[nodiscard]] std::vector<std::optional<double>> held_shares() const;
   enum class Drop { Nothing, Parameter, Description };
   Drop drop_without_effect();
   void find_stated();
@@ -87,6 +95,7 @@ private:
   std::vector<std::pair<std::string, std::string>> chosen_;
   std::vector<std::string> notes_;
   FitResult fit_;
+  std::map<std::string, double> held_;  ///< by key, what a search leaves as simpler descriptions found it
   double criterion_ = 0.0;
   mutable KnownTimes known_times_;
   bool by_replay_ = false;  ///< collectives are replayed, else taken in closed form

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "sim/plan/alike_nodes.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -13,24 +14,10 @@ namespace {
 std::string obstacle(const Plan& plan, const Cluster& cluster) {
   if (!plan.servers.empty()) return "parameter servers make nodes differ";
   if (plan.steps_vary()) return "every rank draws how long its steps take";
-  if (cluster.network.nodes_per_leaf > 0) return "nodes share leaf uplinks";
-  if (cluster.network.pair_bandwidth) return "a pair of nodes shares a limit";
-  const NodeGroup& first = cluster.group_of(plan.nodes.front());
-  const int size = plan.node_begin[1] - plan.node_begin[0];
-  for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
-    const NodeGroup& group = cluster.group_of(plan.nodes[i]);
-    const bool same_network = group.nic_link == first.nic_link && group.nics == first.nics &&
-                              group.nearest_nics == first.nearest_nics && group.nic_slowdown == first.nic_slowdown &&
-                              group.gpu_direct == first.gpu_direct && group.fabric == first.fabric;
-    if (!same_network) return "nodes differ in their links";
-    if (plan.node_begin[i + 1] - plan.node_begin[i] != size) return "nodes differ in their number of ranks";
-  }
+  if (std::string why = nodes_differ(plan, cluster); !why.empty()) return why;
   for (const Op& op : plan.ops) {
-    if (op.kind == OpKind::Collective && op.algorithm == CollectiveAlgorithm::HalvingDoubling &&
-        (plan.rank_count() & (plan.rank_count() - 1)) != 0)
-      return "halving-doubling over a number of ranks that is no power of two makes ranks differ";
-    if (op.kind == OpKind::Collective && op.algorithm == CollectiveAlgorithm::BroadcastReduce)
-      return "the ends of a chain differ from its middle";
+    if (op.kind != OpKind::Collective) continue;
+    if (std::string why = ranks_differ(op.algorithm, plan.rank_count()); !why.empty()) return why;
   }
   return {};
 }

@@ -10,7 +10,6 @@
 
 #include "platforms/topology.hpp"
 #include "sim/engine/cells.hpp"
-#include "sim/engine/collective_run.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/enough_steps.hpp"
 #include "sim/engine/flow_network.hpp"
@@ -23,6 +22,7 @@
 #include "sim/engine/telling.hpp"
 #include "sim/engine/token_buckets.hpp"
 #include "sim/engine/ways.hpp"
+#include "sim/plan/routed_collective.hpp"
 #include "sim/timeline/worker_pace.hpp"
 
 namespace simsync::detail {

@@ -17,7 +17,11 @@ const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
   auto& slot = schedules_[key];
   if (slot) return *slot;
   const RouteContext context{
-      plan_, cluster_, topology_, folding_,
+      plan_,
+      cluster_,
+      topology_,
+      folding_.cells,
+      folding_.folded(),
       [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return ways_.path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, key));
   return *slot;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/engine/cells.hpp"
-#include "sim/engine/collective_run.hpp"
+#include "sim/plan/routed_collective.hpp"
 
 namespace simsync::detail {
 

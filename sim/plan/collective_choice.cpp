@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "sim/plan/collective_alone.hpp"
 #include "sim/plan/collectives.hpp"
 
 namespace simsync {
@@ -27,10 +28,14 @@ std::vector<CollectiveAlgorithm> candidates(CollectivePrimitive primitive, Colle
 
 CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupCosts& costs,
                         double bytes) {
+  const bool asks_best = asked == CollectiveAlgorithm::Best ||
+                         (asked == CollectiveAlgorithm::Auto && costs.library == CollectiveAlgorithm::Best);
+  const bool alone = asks_best && costs.alone != nullptr;
   std::optional<CollectiveChoice> best;
   for (const auto algorithm : candidates(primitive, asked, costs, bytes)) {
     for (const auto& [protocol, rates] : costs.protocols) {
-      const Seconds time = collective_time(primitive, algorithm, costs.shape, bytes, rates);
+      const Seconds time = alone ? costs.alone->time(primitive, algorithm, protocol, bytes)
+                                 : collective_time(primitive, algorithm, costs.shape, bytes, rates);
       if (!best || time < best->time) best = CollectiveChoice{algorithm, protocol, time};
     }
   }

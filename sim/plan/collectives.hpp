@@ -18,6 +18,7 @@
 // All-gather here means that every rank contributes S bytes and receives the other P-1 contributions (sufficient
 // factors).
 #pragma once
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -90,7 +91,7 @@ struct LinkRates {
 /// taken to share links as those of a ring do; ranks that send to other nodes at the same time share their node's NICs.
 /// Exact where schedule_of has one kind of hop per stage, else within the difference of its kinds. Trees and chains add
 /// the way of the first message, of which those behind it hide a part (PipelineFill has what remains). Hierarchical
-/// needs alike nodes. Used to choose between algorithms and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for
+/// needs alike nodes. Used to choose between protocols and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for
 /// trees and chains, else O(1). Auto and Best are not allowed here.
 Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
                         double bytes, const LinkRates& rates);
@@ -101,6 +102,8 @@ struct ProtocolRates {
   LinkRates rates;
 };
 
+class CollectiveAlone;
+
 /// What collectives over one group are chosen by.
 struct GroupCosts {
   GroupShape shape;
@@ -108,18 +111,20 @@ struct GroupCosts {
   NcclView nccl;                         ///< what NCCL's tuner would see of the group's hardware
   /// What Auto means (CollectiveCosts::algorithm); Auto: the choice of NCCL's tuner.
   CollectiveAlgorithm library = CollectiveAlgorithm::Auto;
+  /// What Best goes by; none: collective_time.
+  std::shared_ptr<CollectiveAlone> alone;
 };
 
 /// How a collective of a certain size runs.
 struct CollectiveChoice {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
   std::string protocol;
-  Seconds time;  ///< by collective_time
+  Seconds time;  ///< by collective_time, of Best by CollectiveAlone
 };
 
 /// The algorithm that runs where `asked` is wished for, and the protocol of the cluster that is fastest for it by
 /// collective_time. Auto: that of the cluster's library, or what NCCL's tuner would choose on that hardware
-/// (nccl_choice), whether or not it is the fastest. Best: the fastest algorithm by collective_time. Hierarchical over
+/// (nccl_choice), whether or not it is the fastest. Best: the fastest algorithm by CollectiveAlone. Hierarchical over
 /// nodes with unequal numbers of ranks: ring. The first of equals.
 CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupCosts& costs,
                         double bytes);

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "platforms/measured_ratios.hpp"
 #include "platforms/topology.hpp"
+#include "sim/plan/collective_alone.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/plan_writer.hpp"
 #include "strategies/names.hpp"
@@ -164,7 +165,8 @@ CollectiveAlgorithm library_algorithm(const Cluster& cluster) {
 GroupCosts group_costs(const Cluster& cluster, const std::vector<Place>& ranks) {
   Plan plan;
   plan.set_ranks(ranks);
-  return {group_shape(plan), link_rates(cluster, ranks), nccl_view(cluster, ranks), library_algorithm(cluster)};
+  return {group_shape(plan), link_rates(cluster, ranks), nccl_view(cluster, ranks), library_algorithm(cluster),
+          std::make_shared<CollectiveAlone>(cluster, ranks)};
 }
 
 Seconds collective_setup(const CollectiveCosts& costs, double bytes) {

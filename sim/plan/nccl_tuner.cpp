@@ -1,10 +1,11 @@
+#include "sim/plan/nccl_tuner.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <span>
 
 #include "sim/plan/nccl_tables.hpp"
-#include "sim/plan/nccl_tuner.hpp"
 
 namespace simsync {
 namespace {
@@ -131,18 +132,22 @@ NcclGraph tree_of(const NodeView& node, NcclGraph graph, bool alone, int nodes) 
   return graph;
 }
 
-const nccl::Tables& tables_of(const NcclView& view) {
-  return view.version < nccl::kFirstLike230 ? nccl::kVersion207 : nccl::kVersion230;
+/// None before the first release with a model of its time.
+const nccl::Tables* tables_of(int version) {
+  for (const nccl::Tables* tables : nccl::kTables)
+    if (version >= tables->first) return tables;
+  return nullptr;
 }
 
 /// Algorithm bandwidth in GB/s.
-double bandwidth(const NcclView& view, const NcclCall& call, bool tree, NcclProtocol protocol) {
-  const nccl::Tables& tables = tables_of(view);
+double bandwidth(const nccl::Tables& tables, const NcclView& view, const NcclCall& call, bool tree,
+                 NcclProtocol protocol) {
   const auto generation = static_cast<std::size_t>(view.generation);
   const auto column = static_cast<std::size_t>(std::min(call.nodes, 3) - 1);
   const bool alone = call.ranks == call.nodes;
   const NcclGraph& graph = tree ? view.tree : view.ring;
-  const double bus = graph.channels * (call.nodes <= 2 ? graph.intra : graph.inter);
+  const double bus = std::min(graph.channels * (call.nodes <= 2 ? graph.intra : graph.inter),
+                              view.generation == 1 ? tables.most_bus_80 : nccl::kNoLimit);
   const double most_ll = tables.most_ll[call.nodes == 1 ? generation : 0][column];
   const auto channels = [&](const nccl::ByGeneration& table) { return graph.channels * table[generation][column]; };
   if (!tree) {
@@ -150,7 +155,8 @@ double bandwidth(const NcclView& view, const NcclCall& call, bool tree, NcclProt
     double rate = bus;
     if (protocol == NcclProtocol::LL) rate = std::min(most_ll, bus * tables.ring_ll);
     if (protocol == NcclProtocol::LL128)
-      rate = std::min(bus * (alone ? tables.ring_ll128_alone : tables.ring_ll128), channels(tables.ring_channel_ll128));
+      rate = std::min({bus * (alone ? tables.ring_ll128_alone : tables.ring_ll128), channels(tables.ring_channel_ll128),
+                       tables.most_ring_ll128});
     return rate * call.ranks / steps;
   }
   double rate = std::min({bus * tables.tree, channels(tables.tree_channel), tables.most_tree[column]});
@@ -161,9 +167,19 @@ double bandwidth(const NcclView& view, const NcclCall& call, bool tree, NcclProt
   return 0.5 * rate * (alone ? tables.tree_alone : 1.0);
 }
 
+/// Hops of a ring that count as ones between nodes.
+int far_hops(const nccl::Tables& tables, const NcclCall& call) {
+  using FarHops = nccl::Tables::FarHops;
+  const bool reduce = call.primitive == CollectivePrimitive::AllReduce;
+  const int rounds = reduce ? 2 : 1;
+  if (call.nodes == 1) return 0;
+  if (tables.far_hops == FarHops::All) return rounds * (call.ranks - 1);
+  return rounds * (call.nodes - (reduce && tables.far_hops == FarHops::TwiceNodes ? 0 : 1));
+}
+
 /// In us.
-double latency(const NcclView& view, const NcclCall& call, bool tree, NcclProtocol protocol) {
-  const nccl::Tables& tables = tables_of(view);
+double latency(const nccl::Tables& tables, const NcclView& view, const NcclCall& call, bool tree,
+               NcclProtocol protocol) {
   const auto p = static_cast<std::size_t>(protocol);
   const auto a = static_cast<std::size_t>(tree ? nccl::kTree : nccl::kRing);
   const bool far_too = call.nodes > 1;
@@ -178,7 +194,7 @@ double latency(const NcclView& view, const NcclCall& call, bool tree, NcclProtoc
   const int rounds = call.primitive == CollectivePrimitive::AllReduce ? 2 : 1;
   const double overheads = protocol == NcclProtocol::Simple ? tables.simple_overheads : 1.0;
   if (far_too) intra = std::max(intra, tables.network_overhead * overheads);
-  const int far = rounds * (call.nodes - 1);
+  const int far = far_hops(tables, call);
   return tables.base_latency[a][p] + (rounds * (call.ranks - 1) - far) * intra + far * inter;
 }
 
@@ -232,17 +248,18 @@ std::optional<Seconds> nccl_time(const NcclView& view, const NcclCall& call, Col
   const bool reduce = call.primitive == CollectivePrimitive::AllReduce;
   if (!(tree && reduce) && algorithm != CollectiveAlgorithm::Ring) return std::nullopt;
   constexpr double kMicro = 1e-6;
-  if (view.version < nccl::kFirstModel) {
+  const nccl::Tables* known = tables_of(view.version);
+  if (known == nullptr) {
     const auto time = early_time(view, call, tree);
     if (!time || protocol != NcclProtocol::Simple) return std::nullopt;
     return Seconds{kMicro * *time};
   }
   if (protocol == NcclProtocol::LL128 && !view.ll128) return std::nullopt;
-  const nccl::Tables& tables = tables_of(view);
+  const nccl::Tables& tables = *known;
   // NCCL counts an all-gather by what every rank receives.
   const double bytes = call.primitive == CollectivePrimitive::AllGather ? call.ranks * call.bytes : call.bytes;
-  double rate = bandwidth(view, call, tree, protocol);
-  double fixed = latency(view, call, tree, protocol);
+  double rate = bandwidth(tables, view, call, tree, protocol);
+  double fixed = latency(tables, view, call, tree, protocol);
   const double power = std::floor(std::log2(std::max(bytes, 1.0) / 64.0));
   const auto& correction = tables.correction[static_cast<std::size_t>(protocol)];
   if (tree && power >= 0.0 && power < static_cast<double>(correction.size()))

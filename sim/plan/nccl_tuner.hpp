@@ -1,6 +1,7 @@
 // NCCL's choice between ring and double binary tree and between its protocols, by its own model of the time.
 //
-// Of three versions: 2.4, which takes the tree up to a threshold, 2.7 and 2.30. Before 2.4 there were rings only.
+// Of five releases: 2.4, which takes the tree up to a threshold, 2.6, 2.7, 2.14 and 2.30 (nccl_tables.hpp). Before 2.4
+// there were rings only.
 //
 // It rests on what NCCL can see: kinds of links, their nominal bandwidth, numbers of GPUs, nodes and NICs. It knows
 // nothing of what one TCP stream reaches or of what a collective takes on this cluster, so the algorithm need not be

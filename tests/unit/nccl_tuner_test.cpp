@@ -134,6 +134,28 @@ TEST_CASE("NCCL 2.7 takes the ring where 2.30 takes the tree", "[plan][nccl]") {
   CHECK(nccl_choice(old, all_reduce(16, 4, 4096.0)).algorithm == Algorithm::Ring);
 }
 
+TEST_CASE("NCCL 2.6 and 2.14 have tables of their own", "[plan][nccl]") {
+  // Two g4dn.12xlarge as above: a ring of 1.2 GB/s, a tree of 2.4 inside two nodes.
+  const double bucket = 25 * kMiB;
+  Cluster cluster = g4dn(BytesPerSecond{1.25e9});
+  const auto time = [&](int version, Algorithm algorithm) {
+    cluster.collective.nccl_version = version;
+    return us(nccl_view(cluster, cluster.workers(8)), all_reduce(8, 2, bucket), algorithm, NcclProtocol::Simple);
+  };
+  // 2.6: all 14 hops of the ring count as ones between nodes, 6.6 us each, without a surcharge.
+  CHECK_THAT(time(20603, Algorithm::Ring), WithinRel(8.4 + 14 * 6.6 + bucket / 1e3 / (1.2 * 8 / 14), kExact));
+  CHECK_THAT(time(20603, Algorithm::DoubleBinaryTree),
+             WithinRel(2 * (3 * 28 + 50) + bucket / 1e3 / (2.4 * 0.9 / 2 * 0.6), kExact));
+  CHECK(time(20506, Algorithm::Ring) == time(20603, Algorithm::Ring));
+  // 2.14: 2 N of them do.
+  CHECK_THAT(time(21403, Algorithm::Ring),
+             WithinRel((8.4 + 10 * 5.7 + 4 * 9.6) * 1.9 + bucket / 1e3 / (1.2 * 8 / 14), kExact));
+  CHECK_THAT(time(21403, Algorithm::DoubleBinaryTree),
+             WithinRel(2 * (3 * 28 + 28) + bucket / 1e3 / (2.4 * 0.92 / 2 * 0.7), kExact));
+  CHECK(time(21003, Algorithm::Ring) == time(21403, Algorithm::Ring));
+  CHECK(time(21805, Algorithm::Ring) == time(23007, Algorithm::Ring));
+}
+
 TEST_CASE("what NCCL sees of DGX nodes", "[plan][nccl]") {
   // DGX-1: 6 NVLinks of 20 GB/s are 3 channels of 40 on one node, split in two; 4 NICs of 12.5 between nodes.
   const Cluster dgx1 = find_cluster("dgx-1");

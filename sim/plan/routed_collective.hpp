@@ -1,4 +1,4 @@
-// A collective made ready for one network: hops with their ways, start-up times and waits. Private to sim/engine.
+// A collective made ready for one network: hops with their ways, start-up times and waits. Private to sim.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -9,16 +9,16 @@
 
 #include "base/units.hpp"
 #include "platforms/topology.hpp"
-#include "sim/engine/folding.hpp"
 #include "sim/plan/collectives.hpp"
 #include "sim/plan/pipeline_fill.hpp"
+#include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
 
 /// One hop over simulated links. Amounts are per byte of payload.
 struct RoutedHop {
   std::vector<LinkId> links;
-  int path = -1;           ///< FlowNetwork path; -1: both ends share a memory
+  int path = -1;           ///< number of its way, RouteContext::path_of; -1: both ends share a memory
   Seconds alpha;           ///< latency and fixed costs of one message
   double half = 0.0;       ///< bytes by which every message is dearer (LinkClass::half_size)
   BytesPerSecond cap;      ///< all streams together
@@ -69,8 +69,9 @@ struct RouteContext {
   const Plan& plan;
   const Cluster& cluster;
   const Topology& topology;
-  const Folding& folding;
-  std::function<int(const std::vector<LinkId>&, BytesPerSecond cap)> path_of;  ///< numbers a way in the FlowNetwork
+  const std::vector<int>& cells;  ///< nodes to route for, as positions in Plan::nodes
+  bool folded = false;            ///< each of them represents others: what leaves it comes back into it
+  std::function<int(const std::vector<LinkId>&, BytesPerSecond cap)> path_of;  ///< numbers a way
 };
 
 /// What tells one schedule from another.

@@ -1,4 +1,4 @@
-#include "sim/engine/collective_run.hpp"
+#include "sim/plan/routed_collective.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -13,7 +13,7 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey&
   const Place from = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.from)];
   const Place to = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.to)];
   const bool inter = from.node != to.node;
-  const Path path = hop_path(context.topology, key.algorithm, from, to, context.folding.folded());
+  const Path path = hop_path(context.topology, key.algorithm, from, to, context.folded);
   RoutedHop out;
   out.inter = inter;
   out.overlap = !key.protocol.empty() && costs.protocols.at(key.protocol).overlap;
@@ -63,8 +63,8 @@ RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
   const auto made = [&](int only_node) {
     return schedule_of(key.primitive, key.algorithm, group, key.chunks, only_node);
   };
-  if (context.folding.folded() && key.node < 0) {
-    for (const int cell : context.folding.cells) append(made(cell));
+  if (context.folded && key.node < 0) {
+    for (const int cell : context.cells) append(made(cell));
   } else {
     append(made(-1));
   }

@@ -1,0 +1,43 @@
+// What a collective takes when nothing else is under way, with every link that its hops share.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "platforms/topology.hpp"
+#include "sim/plan/collectives.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace simsync {
+
+/// Runs the hops of a schedule as flows that share links max-min fairly, each after its start-up time and its earlier
+/// stage: the `fluid` of a replay, without the simulator. Unlike collective_time it knows which hops of an algorithm
+/// meet on a PCIe uplink, a socket link or host memory. Where nodes are interchangeable one of them is run.
+class CollectiveAlone {
+public:
+  /// `ranks` lie node by node. Keeps copies.
+  CollectiveAlone(Cluster cluster, const std::vector<Place>& ranks);
+  ~CollectiveAlone();
+
+  /// What replaying collective_plan takes, less collective_setup; a measured ratio (CollectiveCosts::measured) counts.
+  /// Remembers what it was asked. Cost: some milliseconds for 128 ranks.
+  [[nodiscard]] Seconds time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const std::string& protocol,
+                             double bytes);
+
+private:
+  struct Network;  ///< the nodes that are run, their links, schedules over them
+  using Question = std::tuple<CollectivePrimitive, CollectiveAlgorithm, std::string, double>;
+
+  [[nodiscard]] Network& network_for(CollectiveAlgorithm algorithm);
+  [[nodiscard]] double run(const Question& question);
+
+  Cluster cluster_;
+  Plan plan_;
+  std::unique_ptr<Network> whole_;
+  std::unique_ptr<Network> folded_;
+  std::map<Question, double> known_;
+};
+
+}  // namespace simsync

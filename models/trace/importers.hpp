@@ -31,7 +31,7 @@ ImportedTrace import_own(Trace trace);
 /// gradient that is accumulated is a variable; it is sent then, and was received when the forward operator of its
 /// gradient function began. Operators of optimizers are no layer's but `update`; those of data loaders are left out.
 /// `progress` is told the share of the file that is read. Time: n log n in the events of the file. Memory: the
-/// operators, kernels and launches of the file without their arguments, at most 512 MiB of them, and the trace.
+/// operators, kernels and launches of the file without their arguments, at most 768 MiB of them, and the trace.
 /// @throws InputError naming what the trace lacks: operators, a backward pass, the shapes of the gradients.
 ImportedTrace import_kineto(const std::string& path, const std::function<void(double)>& progress = {});
 

@@ -32,6 +32,8 @@ constexpr double kMicrosecond = 1e-6;
 constexpr std::int64_t kElementBytes = 4;
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr const char* kBackward = "backward ";
+/// Of a step: a model file of more variables is larger than any that is read.
+constexpr std::size_t kMostGradients = 100'000;
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
 
 /// A kernel by the call that launched it.
@@ -180,6 +182,9 @@ std::vector<KinetoGradient> KinetoImporter::gradients(const KinetoRange& step) {
       lacks(fmt::format("does not tell the forward operator of a gradient of shape [{}] in {}",
                         fmt::join(op.shape, ", "), step.name),
             "record whole steps: the 'Sequence number' of a backward function is that of its forward operator");
+    if (found.size() == kMostGradients)
+      lacks(fmt::format("accumulates more than {} gradients in {}", kMostGradients, step.name),
+            "record steps of one model");
     found.push_back({i, forward, {}});
   }
   return found;

@@ -19,8 +19,10 @@ using nlohmann::json;
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr const char* kEvaluate = "autograd::engine::evaluate_function";
 constexpr std::int64_t kElementBytes = 4;
-/// Bytes of the events that are kept, with their names. Their trace takes up to four times as much again.
-constexpr std::size_t kMostHeld = std::size_t{512} << 20U;
+/// Bytes of the events that are kept, with their names. The import needs up to three times as much.
+constexpr std::size_t kMostHeld = std::size_t{768} << 20U;
+/// What a gradient needs later on, beyond other operators: messages of its variable and their places in the step.
+constexpr std::size_t kGradient = 512;
 /// What a node of a hash table takes beside its value.
 constexpr std::size_t kNode = 32;
 constexpr std::int64_t kMostElements = 1'000'000'000'000;
@@ -116,7 +118,10 @@ void EventReader::add_op(const json& event, const json& arguments) {
   KinetoOp op;
   static_cast<KinetoRange&>(op) = range(event);
   op.sequence = whole_of(arguments, "Sequence number", -1);
-  if (accumulates(op)) read_gradient(op, arguments);
+  if (accumulates(op)) {
+    read_gradient(op, arguments);
+    held_ += kGradient;
+  }
   held_ += op.shape.size() * sizeof(op.shape.front());
   if (is_collective_call(op.name)) keep(events_.collectives, {op, collective_bytes(arguments)});
   keep(events_.ops, std::move(op));

@@ -13,6 +13,7 @@ KinetoRange whole_trace(const KinetoEvents& events) {
   for (const KinetoOp& op : events.ops) whole.end = std::max(whole.end, op.end);
   for (const KinetoKernel& kernel : events.kernels) whole.end = std::max(whole.end, kernel.end);
   whole.end += 1.0;
+  whole.name = "the whole trace";
   return whole;
 }
 

@@ -299,6 +299,15 @@ TEST_CASE("what would have to be held as a whole has limits", "[trace]") {
   CHECK(refusal(numbers + "]}]}") == "FILE has an object of more than 64 MiB | this is no trace of a profiler");
   CHECK(refusal(std::string(300, '[')) ==
         "FILE has more than 256 objects and arrays inside one another | this is no trace of a profiler");
+  // Gradients of one step, each with messages and a place in the step; 100,000 are taken.
+  Events gradients;
+  gradients.op("aten::conv2d", 1, 0, 1, 1);
+  gradients.op("autograd::engine::evaluate_function: ConvolutionBackward0", 2, 5, 6, 1);
+  for (int i = 0; i <= 100'000; ++i)
+    gradients.add("cpu_op", "torch::autograd::AccumulateGrad", 2, 10 + i, 10.5 + i,
+                  R"("Input Dims":[[4]],"Input type":["float"])");
+  CHECK(refusal(gradients.file()) ==
+        "FILE accumulates more than 100000 gradients in the whole trace | record steps of one model");
   // Many small events are no large object, nor are brackets and quotes in a text.
   std::string events = R"({"other":[1],"traceEvents":[{"name":"\\\"[[{"})";
   while (events.size() < 65 * mega) events += R"(,{"ph":"M","args":{"name":"[[[["}})";

@@ -25,6 +25,7 @@ struct GzipBuffer::File {
 GzipBuffer::GzipBuffer(const std::string& path) : path_(path), file_(std::make_shared<File>(path)) {
   if (std::filesystem::is_directory(path)) throw InputError(fmt::format("{} is a folder", path));
   if (file_->handle == nullptr) throw InputError(fmt::format("cannot read {}: {}", path, std::strerror(errno)));
+  if (std::filesystem::is_regular_file(path)) size_ = std::filesystem::file_size(path);
   if (FileLog* log = FileLog::current()) log->add_input(path);
 }
 
@@ -39,6 +40,10 @@ GzipBuffer::int_type GzipBuffer::underflow() {
   expect_sane_size();
   setg(buffer_.data(), buffer_.data(), buffer_.data() + count);
   return traits_type::to_int_type(*gptr());
+}
+
+double GzipBuffer::share_read() const {
+  return size_ == 0 ? 0.0 : static_cast<double>(gzoffset(file_->handle)) / static_cast<double>(size_);
 }
 
 void GzipBuffer::expect_sane_size() const {

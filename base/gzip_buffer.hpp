@@ -18,6 +18,8 @@ public:
 
 protected:
   int_type underflow() override;
+  /// How much of the file, as it lies on the disk, is read: 0 to 1.
+  [[nodiscard]] double share_read() const;
 
 private:
   struct File;
@@ -25,6 +27,7 @@ private:
   std::string path_;
   std::shared_ptr<File> file_;
   std::uint64_t inflated_ = 0;
+  std::uint64_t size_ = 0;  ///< of the file; 0 for what has none, such as a pipe
   std::array<char, 1 << 16> buffer_{};
 };
 

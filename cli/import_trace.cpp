@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
+#include "base/progress_bar.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/unknown.hpp"
@@ -46,7 +47,14 @@ ImportedTrace read_own(const std::vector<std::string>& files) {
 }
 
 ImportedTrace read_kineto(const std::vector<std::string>& files) {
-  return import_kineto(files.front());
+  constexpr std::size_t kMebi = 1U << 20U;
+  const std::string& file = files.front();
+  const bool regular = std::filesystem::is_regular_file(file);
+  const std::size_t size = regular ? std::filesystem::file_size(file) / kMebi : 0;
+  ProgressBar bar(size);
+  const std::string detail = "MiB of " + std::filesystem::path(file).filename().string();
+  return import_kineto(
+      file, [&](double share) { bar.set(static_cast<std::size_t>(share * static_cast<double>(size)), detail); });
 }
 
 /// The median over the steps, and between which times most of them lie: the nearest to 10 and to 90 %.

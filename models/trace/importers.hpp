@@ -1,5 +1,6 @@
 // Traces of other systems.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,11 +29,11 @@ ImportedTrace import_own(Trace trace);
 /// Steps of PyTorch's profiler (Kineto; .json or .json.gz). Compute operations are the kernels of the device without
 /// NCCL's and without copies to or from the host, or the outermost operators where nothing ran on a device. Every
 /// gradient that is accumulated is a variable; it is sent then, and was received when the forward operator of its
-/// gradient function began. Operators of optimizers are no layer's
-/// but `update`; those of data loaders are left out. Memory: the operators of the file,
-/// without their arguments.
-/// @throws InputError naming what the trace lacks: steps, a backward pass, the shapes of the gradients.
-ImportedTrace import_kineto(const std::string& path);
+/// gradient function began. Operators of optimizers are no layer's but `update`; those of data loaders are left out.
+/// `progress` is told the share of the file that is read. Time: n log n in the events of the file. Memory: the
+/// operators, kernels and launches of the file without their arguments, at most 768 MiB of them, and the trace.
+/// @throws InputError naming what the trace lacks: operators, a backward pass, the shapes of the gradients.
+ImportedTrace import_kineto(const std::string& path, const std::function<void(double)>& progress = {});
 
 /// Steps of a TensorFlow session with one worker and parameter servers, one file each: RunMetadata (or StepStats) as
 /// JSON, or a timeline in Chrome's format. A variable is what an Apply operation of a server updates; its gradient is

@@ -76,43 +76,73 @@ private:
 /// A file whose parts are guarded while they are read.
 class GuardedBuffer : public GzipBuffer {
 public:
-  GuardedBuffer(const std::string& path, Limits most) : GzipBuffer(path), guard_(path, most) {}
+  GuardedBuffer(const std::string& path, Limits most, std::function<void(double)> progress)
+      : GzipBuffer(path), guard_(path, most), progress_(std::move(progress)) {}
 
 protected:
   int_type underflow() override {
     const int_type next = GzipBuffer::underflow();
     if (next != traits_type::eof()) guard_.look_at(gptr(), egptr());
+    if (progress_) progress_(share_read());
     return next;
   }
 
 private:
   SizeGuard guard_;
+  std::function<void(double)> progress_;
 };
 
-json parse(const std::string& path, Limits most, const json::parser_callback_t& filter) {
-  GuardedBuffer buffer(path, most);
+/// What stands at a byte of a file, counted from 1, and where that is.
+Diagnostic not_json(const std::string& path, std::size_t byte) {
+  GzipBuffer buffer(path);
+  std::istream stream(&buffer);
+  Diagnostic found;
+  found.origin = {path, 1, 1};
+  char c = 0;
+  for (std::size_t at = 1; stream.get(c) && at < byte; ++at) {
+    found.origin.line += c == '\n' ? 1 : 0;
+    found.origin.column = c == '\n' ? 1 : found.origin.column + 1;
+  }
+  const auto code = static_cast<unsigned char>(c);
+  constexpr unsigned char kLastAscii = 0x7E;
+  if (stream.eof()) {
+    found.message = "expected JSON, and the file ends in the middle of it";
+    found.help = "was it cut off?";
+  } else {
+    found.message = code > ' ' && code <= kLastAscii ? fmt::format("expected JSON, got '{}'", c)
+                                                     : fmt::format("expected JSON, got the byte 0x{:02X}", code);
+    found.help = "a trace is what a profiler wrote: a JSON object or list, plain or compressed with gzip";
+  }
+  return found;
+}
+
+json parse(const std::string& path, Limits most, const json::parser_callback_t& filter,
+           const std::function<void(double)>& progress = {}) {
+  GuardedBuffer buffer(path, most, progress);
   std::istream stream(&buffer);
   stream.exceptions(std::ios::badbit);  // what the buffer throws passes
   try {
     return json::parse(stream, filter);
   } catch (const json::parse_error& error) {
-    throw InputError(fmt::format("{} is not JSON: {}", path, error.what()));
+    throw InputError(not_json(path, error.byte));
+  } catch (const json::out_of_range&) {
+    throw InputError(fmt::format("{} has a number that is too large", path), "this is no trace of a profiler");
   }
 }
 
 }  // namespace
 
-json each_of(const std::string& path, const std::string& list, const std::set<std::string>& kept,
+json each_of(const std::string& path, const std::string& list, const ListReading& reading,
              const std::function<void(const json&)>& take) {
   bool inside = false;  // the value of `list`, or an array that is the whole file
   bool array = false;
   bool keeping = false;  // the value of a key in `kept`
   std::int64_t others = 0;
-  return parse(path, {.item = kLargestObject}, [&](int depth, json::parse_event_t event, json& parsed) {
+  const auto filter = [&](int depth, json::parse_event_t event, json& parsed) {
     if (depth == 0 && event == json::parse_event_t::array_start) array = true;
     if (depth == 1 && event == json::parse_event_t::key) {
       inside = parsed == list;
-      keeping = kept.contains(parsed.get_ref<const std::string&>());
+      keeping = reading.kept.contains(parsed.get_ref<const std::string&>());
       return inside || keeping;
     }
     const int level = array ? 1 : 2;
@@ -122,7 +152,8 @@ json each_of(const std::string& path, const std::string& list, const std::set<st
     if (depth != level || !(inside || array)) return true;
     if (event == json::parse_event_t::object_end) take(parsed);
     return event == json::parse_event_t::object_start;
-  });
+  };
+  return parse(path, {.item = kLargestObject}, filter, reading.progress);
 }
 
 json load_json(const std::string& path, const std::set<std::string>& left_out) {

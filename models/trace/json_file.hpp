@@ -13,11 +13,17 @@ inline constexpr std::int64_t kLargestObject = 64LL << 20;  ///< bytes of one it
 inline constexpr std::int64_t kLargestFile = 512LL << 20;   ///< bytes of a file that is held as a whole
 inline constexpr int kDeepest = 256;                        ///< arrays and objects inside one another
 
+/// How a list is read.
+struct ListReading {
+  std::set<std::string> kept;                 ///< keys of the outermost object that are returned
+  std::function<void(double)> progress = {};  ///< is told the share of the file that is read
+};
+
 /// Hands the objects of the array `list` of the file's outermost object to `take` (or those of the file's outermost
 /// array, if it is one) one after another and keeps none: memory does not grow with the list. Returns of the object
-/// what the keys `kept` have. Plain or gzip. @throws InputError when the file cannot be read, is not JSON, or has a
-/// text or an object that is too large to be held (kLargestText, kLargestObject, kDeepest).
-nlohmann::json each_of(const std::string& path, const std::string& list, const std::set<std::string>& kept,
+/// what the keys `reading.kept` have. Plain or gzip. @throws InputError when the file cannot be read, is not JSON, or
+/// has a text or an object that is too large to be held (kLargestText, kLargestObject, kDeepest).
+nlohmann::json each_of(const std::string& path, const std::string& list, const ListReading& reading,
                        const std::function<void(const nlohmann::json&)>& take);
 
 /// The whole file, except the values of the keys `left_out` wherever they are. @throws InputError as above, and beyond

@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
@@ -12,10 +13,14 @@
 #include "models/trace/kineto_collectives.hpp"
 #include "models/trace/kineto_events.hpp"
 #include "models/trace/kineto_names.hpp"
+#include "models/trace/kineto_steps.hpp"
+#include "models/trace/range_index.hpp"
 
 namespace simsync {
 namespace {
 
+using detail::accumulates;
+using detail::begun_within;
 using detail::is_backward;
 using detail::KinetoEvents;
 using detail::KinetoGradient;
@@ -27,12 +32,22 @@ constexpr double kMicrosecond = 1e-6;
 constexpr std::int64_t kElementBytes = 4;
 constexpr const char* kAccumulate = "torch::autograd::AccumulateGrad";
 constexpr const char* kBackward = "backward ";
+/// Of a step: a model file of more variables is larger than any that is read.
+constexpr std::size_t kMostGradients = 100'000;
 constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+/// A kernel by the call that launched it.
+struct Launch {
+  double begin = 0.0;  ///< of the call
+  int thread = 0;
+  std::size_t kernel = 0;
+};
 
 /// Compute of a step, and when the host began it.
 struct Work {
   double launched = 0.0;
-  KinetoRange range;
+  double begin = 0.0;
+  double end = 0.0;
   bool backward = false;
 };
 
@@ -48,8 +63,7 @@ struct LeftOut {
 
 class KinetoImporter {
 public:
-  KinetoImporter(std::string path, KinetoEvents events)
-      : path_(std::move(path)), events_(std::move(events)), modules_(events_.modules) {}
+  KinetoImporter(std::string path, KinetoEvents events) : path_(std::move(path)), events_(std::move(events)) {}
   ImportedTrace import();
 
 private:
@@ -57,17 +71,17 @@ private:
     throw InputError(fmt::format("{} {}", path_, what), help);
   }
   void check() const;
-  [[nodiscard]] std::vector<KinetoRange> steps();
   void link();
+  void link_launches();
   [[nodiscard]] std::size_t forward_of(const KinetoOp& owner) const;
   [[nodiscard]] std::vector<KinetoGradient> gradients(const KinetoRange& step);
-  [[nodiscard]] bool is_left_out(const KinetoRange& host, double duration);
+  [[nodiscard]] bool is_left_out(int thread, double begin, double duration);
   void leave_out_collectives(const KinetoRange& step);
   [[nodiscard]] std::optional<double> unmarked_optimizer(const KinetoRange& step,
                                                          const std::vector<KinetoGradient>& gradients) const;
   [[nodiscard]] std::vector<Work> work(const KinetoRange& step);
-  void add_kernel(std::vector<Work>& out, const KinetoKernel& kernel, const KinetoRange& host);
-  [[nodiscard]] const KinetoOp* outermost_at(const KinetoRange& host) const;
+  void add_kernel(std::vector<Work>& out, const Launch& launch);
+  [[nodiscard]] const KinetoOp* outermost_at(const Launch& launch) const;
   [[nodiscard]] TraceOp message(TraceOpKind kind, const KinetoGradient& gradient, Seconds at) const;
   [[nodiscard]] TraceStep step_of(const KinetoRange& range, const std::vector<KinetoGradient>& gradients,
                                   const std::vector<Work>& work) const;
@@ -78,9 +92,13 @@ private:
   std::string path_;
   KinetoEvents events_;
   std::vector<std::size_t> owners_;  ///< by operator that accumulates: the backward operator before it on its thread
-  std::unordered_map<std::int64_t, std::vector<std::size_t>> forwards_;  ///< operators by the node that they make
-  std::unordered_map<int, std::vector<std::size_t>> outermost_;          ///< operators by thread, by begin
-  detail::KinetoModules modules_;
+  std::vector<std::pair<std::int64_t, std::size_t>> forwards_;   ///< nodes, and the operators that make them; sorted
+  std::unordered_map<int, std::vector<std::size_t>> outermost_;  ///< operators by thread, by begin
+  std::vector<Launch> launches_;                                 ///< by begin
+  detail::RangeIndex modules_{events_.modules};
+  detail::RangeIndex optimizers_{events_.optimizers};
+  detail::RangeIndex loaders_{events_.loaders};
+  std::vector<double> optimizer_steps_;  ///< their begins, sorted
   LeftOut left_out_;
   double optimizer_ = 0.0;                 ///< time of the optimizer in the step at hand, in microseconds
   std::optional<double> optimizer_begin_;  ///< where the step marks none: what the host begins from here on
@@ -100,7 +118,7 @@ void KinetoImporter::check() const {
     lacks("has no operators (events of category cpu_op)", "record with activities=[ProfilerActivity.CPU, ...]");
   bool backward = false;
   for (const KinetoOp& op : events_.ops) {
-    if (op.name != kAccumulate) continue;
+    if (!accumulates(op)) continue;
     backward = true;
     if (!op.has_shape && !op.undefined)
       lacks("has no shapes: nothing tells how large its gradients are",
@@ -111,22 +129,6 @@ void KinetoImporter::check() const {
           "record whole training steps");
 }
 
-/// The marked steps; without marks the whole trace, if it is not of several steps.
-std::vector<KinetoRange> KinetoImporter::steps() {
-  if (!events_.steps.empty()) return events_.steps;
-  const auto updates = std::count_if(events_.optimizers.begin(), events_.optimizers.end(),
-                                     [](const KinetoRange& range) { return range.name.starts_with("Optimizer.step"); });
-  if (updates > 1)
-    lacks(fmt::format("marks no steps (ProfilerStep#n), and its optimizers step {} times", updates),
-          "call step() of the profiler after every step");
-  out_.notes.emplace_back("no steps are marked (ProfilerStep#n): the whole trace counts as one");
-  KinetoRange whole = events_.ops.front();
-  for (const KinetoOp& op : events_.ops) whole.end = std::max(whole.end, op.end);
-  for (const KinetoKernel& kernel : events_.kernels) whole.end = std::max(whole.end, kernel.end);
-  whole.end += 1.0;
-  return {whole};
-}
-
 /// Who made which node, and which function's gradients are accumulated where.
 void KinetoImporter::link() {
   owners_.assign(events_.ops.size(), kNone);
@@ -134,32 +136,43 @@ void KinetoImporter::link() {
   for (std::size_t i = 0; i < events_.ops.size(); ++i) {
     const KinetoOp& op = events_.ops[i];
     if (op.top == i) outermost_[op.thread].push_back(i);
-    if (op.name == kAccumulate) {
+    if (accumulates(op)) {
       const auto found = last.find(op.thread);
       if (found != last.end()) owners_[i] = found->second;
     } else if (is_backward(op) && !op.name.ends_with(kAccumulate)) {
       last[op.thread] = i;
     }
-    if (op.sequence >= 0 && !is_backward(events_.ops[op.top])) forwards_[op.sequence].push_back(i);
+    if (op.sequence >= 0 && !is_backward(events_.ops[op.top])) forwards_.emplace_back(op.sequence, i);
   }
+  std::sort(forwards_.begin(), forwards_.end());
+  for (const KinetoRange& range : detail::optimizer_steps(events_)) optimizer_steps_.push_back(range.begin);
+  std::sort(optimizer_steps_.begin(), optimizer_steps_.end());
+  link_launches();
+}
+
+void KinetoImporter::link_launches() {
+  for (std::size_t i = 0; i < events_.kernels.size(); ++i) {
+    const auto host = events_.launches.find(events_.kernels[i].correlation);
+    if (host != events_.launches.end()) launches_.push_back({host->second.begin, host->second.thread, i});
+  }
+  std::stable_sort(launches_.begin(), launches_.end(),
+                   [](const Launch& a, const Launch& b) { return a.begin < b.begin; });
 }
 
 /// The outermost operator around the last one before `owner` that counted up to its node.
 std::size_t KinetoImporter::forward_of(const KinetoOp& owner) const {
-  const auto found = forwards_.find(owner.sequence);
-  if (found == forwards_.end()) return kNone;
-  std::size_t forward = kNone;
-  for (const std::size_t i : found->second) {
-    if (events_.ops[i].begin < owner.begin) forward = events_.ops[i].top;
-  }
-  return forward;
+  const auto before = begun_within(events_.ops, owner.begin, owner.begin).first;
+  const auto next = std::lower_bound(forwards_.begin(), forwards_.end(), std::pair{owner.sequence, before});
+  if (next == forwards_.begin() || std::prev(next)->first != owner.sequence) return kNone;
+  return events_.ops[std::prev(next)->second].top;
 }
 
 std::vector<KinetoGradient> KinetoImporter::gradients(const KinetoRange& step) {
   std::vector<KinetoGradient> found;
-  for (std::size_t i = 0; i < events_.ops.size(); ++i) {
+  const auto [first, last] = begun_within(events_.ops, step.begin, step.end);
+  for (std::size_t i = first; i < last; ++i) {
     const KinetoOp& op = events_.ops[i];
-    if (op.name != kAccumulate || op.begin < step.begin || op.begin >= step.end) continue;
+    if (!accumulates(op)) continue;
     if (op.undefined) {
       ++left_out_.undefined;
       continue;
@@ -169,40 +182,39 @@ std::vector<KinetoGradient> KinetoImporter::gradients(const KinetoRange& step) {
       lacks(fmt::format("does not tell the forward operator of a gradient of shape [{}] in {}",
                         fmt::join(op.shape, ", "), step.name),
             "record whole steps: the 'Sequence number' of a backward function is that of its forward operator");
+    if (found.size() == kMostGradients)
+      lacks(fmt::format("accumulates more than {} gradients in {}", kMostGradients, step.name),
+            "record steps of one model");
     found.push_back({i, forward, {}});
   }
   return found;
 }
 
-const KinetoOp* KinetoImporter::outermost_at(const KinetoRange& host) const {
-  const auto found = outermost_.find(host.thread);
+const KinetoOp* KinetoImporter::outermost_at(const Launch& launch) const {
+  const auto found = outermost_.find(launch.thread);
   if (found == outermost_.end()) return nullptr;
   const auto& tops = found->second;
-  const auto after = std::upper_bound(tops.begin(), tops.end(), host.begin,
+  const auto after = std::upper_bound(tops.begin(), tops.end(), launch.begin,
                                       [&](double time, std::size_t i) { return time < events_.ops[i].begin; });
   if (after == tops.begin()) return nullptr;
   const KinetoOp& op = events_.ops[*(after - 1)];
-  return host.begin < op.end ? &op : nullptr;
+  return launch.begin < op.end ? &op : nullptr;
 }
 
 /// Whether the host began it within an optimizer or a data loader, whose time is noted then.
-bool KinetoImporter::is_left_out(const KinetoRange& host, double duration) {
-  const auto within = [&](const std::vector<KinetoRange>& ranges) {
-    return std::any_of(ranges.begin(), ranges.end(), [&](const KinetoRange& range) {
-      return range.thread == host.thread && host.begin >= range.begin && host.begin < range.end;
-    });
-  };
-  const bool after_gradients = optimizer_begin_ && host.begin >= *optimizer_begin_;
-  if (within(events_.optimizers) || after_gradients) {
+bool KinetoImporter::is_left_out(int thread, double begin, double duration) {
+  const bool after_gradients = optimizer_begin_ && begin >= *optimizer_begin_;
+  if (after_gradients || optimizers_.around(thread, begin) != nullptr) {
     optimizer_ += duration;
     return true;
   }
-  if (!within(events_.loaders)) return false;
+  if (loaders_.around(thread, begin) == nullptr) return false;
   left_out_.loader += duration;
   return true;
 }
 
-void KinetoImporter::add_kernel(std::vector<Work>& out, const KinetoKernel& kernel, const KinetoRange& host) {
+void KinetoImporter::add_kernel(std::vector<Work>& out, const Launch& launch) {
+  const KinetoKernel& kernel = events_.kernels[launch.kernel];
   const double duration = kernel.end - kernel.begin;
   if (kernel.collective) {
     left_out_.collectives += duration;
@@ -210,9 +222,9 @@ void KinetoImporter::add_kernel(std::vector<Work>& out, const KinetoKernel& kern
     ++left_out_.collective_count;
   } else if (kernel.host_copy) {
     left_out_.copies += duration;
-  } else if (!is_left_out(host, duration)) {
-    const KinetoOp* op = outermost_at(host);
-    out.push_back({host.begin, kernel, op != nullptr && is_backward(*op)});
+  } else if (!is_left_out(launch.thread, launch.begin, duration)) {
+    const KinetoOp* op = outermost_at(launch);
+    out.push_back({launch.begin, kernel.begin, kernel.end, op != nullptr && is_backward(*op)});
   }
 }
 
@@ -220,8 +232,9 @@ void KinetoImporter::add_kernel(std::vector<Work>& out, const KinetoKernel& kern
 /// tell their bytes, the operators that handed them over may.
 void KinetoImporter::leave_out_collectives(const KinetoRange& step) {
   const bool untold = left_out_.collective_bytes <= 0.0;
-  for (const detail::KinetoCollective& call : events_.collectives) {
-    if (call.begin < step.begin || call.begin >= step.end) continue;
+  const auto [first, last] = begun_within(events_.collectives, step.begin, step.end);
+  for (std::size_t i = first; i < last; ++i) {
+    const detail::KinetoCollective& call = events_.collectives[i];
     const bool range = detail::is_collective_range(call.name);
     if (events_.kernels.empty() && range) {
       left_out_.collectives += call.end - call.begin;
@@ -236,10 +249,8 @@ void KinetoImporter::leave_out_collectives(const KinetoRange& step) {
 /// The end of the last gradient in a step that marks no optimizer.
 std::optional<double> KinetoImporter::unmarked_optimizer(const KinetoRange& step,
                                                          const std::vector<KinetoGradient>& gradients) const {
-  for (const KinetoRange& range : events_.optimizers) {
-    if (range.begin >= step.begin && range.begin < step.end && range.name.starts_with("Optimizer.step"))
-      return std::nullopt;
-  }
+  const auto next = std::lower_bound(optimizer_steps_.begin(), optimizer_steps_.end(), step.begin);
+  if (next != optimizer_steps_.end() && *next < step.end) return std::nullopt;
   double last = step.begin;
   for (const KinetoGradient& gradient : gradients) last = std::max(last, events_.ops[gradient.op].end);
   return last;
@@ -247,18 +258,17 @@ std::optional<double> KinetoImporter::unmarked_optimizer(const KinetoRange& step
 
 /// What the worker computes for the operators that the host began in `step`, in the order in which it began them.
 std::vector<Work> KinetoImporter::work(const KinetoRange& step) {
-  const auto begun = [&](const KinetoRange& host) { return host.begin >= step.begin && host.begin < step.end; };
   std::vector<Work> out;
-  for (const KinetoKernel& kernel : events_.kernels) {
-    const auto host = events_.launches.find(kernel.correlation);
-    if (host != events_.launches.end() && begun(host->second)) add_kernel(out, kernel, host->second);
-  }
-  for (std::size_t i = 0; events_.kernels.empty() && i < events_.ops.size(); ++i) {
+  const auto [launch, launched] = begun_within(launches_, step.begin, step.end);
+  for (std::size_t i = launch; i < launched; ++i) add_kernel(out, launches_[i]);
+  if (!events_.kernels.empty()) return out;
+  const auto [first, last] = begun_within(events_.ops, step.begin, step.end);
+  for (std::size_t i = first; i < last; ++i) {
     const KinetoOp& op = events_.ops[i];
-    if (op.top != i || !begun(op) || detail::is_collective_call(op.name)) continue;
-    if (!is_left_out(op, op.end - op.begin)) out.push_back({op.begin, op, is_backward(op)});
+    if (op.top != i || detail::is_collective_call(op.name)) continue;
+    if (!is_left_out(op.thread, op.begin, op.end - op.begin))
+      out.push_back({op.begin, op.begin, op.end, is_backward(op)});
   }
-  std::stable_sort(out.begin(), out.end(), [](const Work& a, const Work& b) { return a.launched < b.launched; });
   return out;
 }
 
@@ -279,11 +289,12 @@ TraceStep KinetoImporter::step_of(const KinetoRange& range, const std::vector<Ki
     return static_cast<std::size_t>(at - work.begin());
   };
   TraceStep step;
+  step.ops.reserve(work.size() + 2 * gradients.size());
   for (std::size_t i = 0; i < work.size(); ++i) {
-    const KinetoRange& done = work[i].range;
-    std::string title = fmt::format("{}{} {}", work[i].backward ? kBackward : "forward ", i, done.name);
-    std::replace(title.begin(), title.end(), ';', ',');
-    step.ops.push_back({std::move(title), TraceOpKind::Compute, {}, {}, seconds(done.begin), seconds(done.end), {}});
+    // Without the name of the kernel: short texts are held in place, and there may be millions.
+    std::string title = fmt::format("{}{}", work[i].backward ? kBackward : "forward ", i);
+    step.ops.push_back(
+        {std::move(title), TraceOpKind::Compute, {}, {}, seconds(work[i].begin), seconds(work[i].end), {}});
   }
   for (const KinetoGradient& gradient : gradients) {
     const double begin = events_.ops[gradient.forward].begin;
@@ -348,7 +359,7 @@ void KinetoImporter::add_notes(std::size_t steps) {
 ImportedTrace KinetoImporter::import() {
   check();
   link();
-  const auto ranges = steps();
+  const auto ranges = steps_of(events_, out_.notes);
   int number = 0;
   for (const KinetoRange& range : ranges) add_step(++number, range);
   if (out_.trace.steps.empty()) lacks("accumulates no gradient in any of its steps", "record whole training steps");
@@ -361,8 +372,8 @@ ImportedTrace KinetoImporter::import() {
 
 }  // namespace
 
-ImportedTrace import_kineto(const std::string& path) {
-  return KinetoImporter(path, detail::load_kineto_events(path)).import();
+ImportedTrace import_kineto(const std::string& path, const std::function<void(double)>& progress) {
+  return KinetoImporter(path, detail::load_kineto_events(path, progress)).import();
 }
 
 }  // namespace simsync

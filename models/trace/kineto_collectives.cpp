@@ -46,22 +46,22 @@ double input_bytes(const json& arguments) {
   return sum;
 }
 
-bool starts_with_any(const std::string& name, const std::array<std::string_view, 5>& heads) {
+bool starts_with_any(std::string_view name, const std::array<std::string_view, 5>& heads) {
   return std::any_of(heads.begin(), heads.end(), [&](std::string_view head) { return name.starts_with(head); });
 }
 
 }  // namespace
 
-bool is_collective_kernel(const std::string& name) {
-  return name.find("nccl") != std::string::npos || name.find("NCCL") != std::string::npos ||
-         name.find("rccl") != std::string::npos;
+bool is_collective_kernel(std::string_view name) {
+  return name.find("nccl") != std::string_view::npos || name.find("NCCL") != std::string_view::npos ||
+         name.find("rccl") != std::string_view::npos;
 }
 
-bool is_collective_range(const std::string& name) {
+bool is_collective_range(std::string_view name) {
   return starts_with_any(name, {"gloo:", "nccl:", "mpi:", "ucc:", "xccl:"});
 }
 
-bool is_collective_call(const std::string& name) {
+bool is_collective_call(std::string_view name) {
   return name.starts_with("c10d::") || name == "record_param_comms" || is_collective_range(name);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 namespace simsync::detail {
 namespace {
@@ -26,7 +27,7 @@ LayerKind kind_of(const std::string& op) {
 
 /// The forward operator's own name: `conv2d`.
 std::string short_name(const KinetoOp& op) {
-  return op.name.starts_with("aten::") ? op.name.substr(6) : op.name;
+  return std::string(op.name.starts_with("aten::") ? op.name.substr(6) : op.name);
 }
 
 /// Of two variables the weight has the most axes.
@@ -43,37 +44,20 @@ void name_members(std::vector<KinetoGradient*>& members, const std::vector<Kinet
 
 }  // namespace
 
-KinetoModules::KinetoModules(const std::vector<KinetoRange>& calls) {
-  for (const KinetoRange& call : calls) by_thread_[call.thread].push_back(&call);
-  for (auto& [thread, own] : by_thread_) {
-    std::stable_sort(own.begin(), own.end(),
-                     [](const KinetoRange* a, const KinetoRange* b) { return a->begin < b->begin; });
-  }
-}
-
-std::string KinetoModules::around(const KinetoOp& op) const {
-  const auto found = by_thread_.find(op.thread);
-  if (found == by_thread_.end()) return {};
-  const auto& calls = found->second;
-  auto next = std::upper_bound(calls.begin(), calls.end(), op.begin,
-                               [](double time, const KinetoRange* call) { return time < call->begin; });
-  while (next != calls.begin()) {
-    const KinetoRange& call = **--next;
-    if (op.begin < call.end) return call.name;
-  }
-  return {};
-}
-
-void name_variables(std::vector<KinetoGradient>& gradients, const std::vector<KinetoOp>& ops,
-                    const KinetoModules& modules, TraceHints& hints) {
+void name_variables(std::vector<KinetoGradient>& gradients, const std::vector<KinetoOp>& ops, const RangeIndex& modules,
+                    TraceHints& hints) {
+  const auto module_of = [&](std::size_t forward) {
+    const KinetoRange* call = modules.around(ops[forward].thread, ops[forward].begin);
+    return call == nullptr ? std::string{} : std::string(call->name);
+  };
   std::map<std::size_t, std::vector<KinetoGradient*>> by_forward;
   for (KinetoGradient& gradient : gradients) by_forward[gradient.forward].push_back(&gradient);
   std::map<std::string, int> readers;  // forward operators with variables by module
-  for (const auto& [forward, members] : by_forward) ++readers[modules.around(ops[forward])];
+  for (const auto& [forward, members] : by_forward) ++readers[module_of(forward)];
   std::map<std::string, int> counts;
   for (auto& [forward, members] : by_forward) {
     const std::string op = short_name(ops[forward]);
-    const std::string module = modules.around(ops[forward]);
+    const std::string module = module_of(forward);
     std::string folder = module;
     if (module.empty() || readers[module] > 1) {
       const std::string stem = module.empty() ? op : fmt::format("{}.{}", module, op);

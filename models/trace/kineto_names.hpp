@@ -1,10 +1,10 @@
 // Names of the variables of a Kineto trace, which has none.
 #pragma once
-#include <map>
 #include <string>
 #include <vector>
 
 #include "models/trace/kineto_events.hpp"
+#include "models/trace/range_index.hpp"
 #include "models/trace/traced_model.hpp"
 
 namespace simsync::detail {
@@ -16,20 +16,10 @@ struct KinetoGradient {
   std::string variable;
 };
 
-/// The modules of a trace (`nn.Module: Conv2d_0`), where its Python calls were recorded.
-class KinetoModules {
-public:
-  explicit KinetoModules(const std::vector<KinetoRange>& calls);
-  /// The innermost module that was running when the operator began; empty when none was.
-  [[nodiscard]] std::string around(const KinetoOp& op) const;
-
-private:
-  std::map<int, std::vector<const KinetoRange*>> by_thread_;  ///< by begin
-};
-
 /// Names the gradients' variables by the module that reads them (`Conv2d_0/weight`), or by the forward operator,
-/// counted in the order of the forward pass (`conv2d.0/weight`); adds to `hints` what they are.
-void name_variables(std::vector<KinetoGradient>& gradients, const std::vector<KinetoOp>& ops,
-                    const KinetoModules& modules, TraceHints& hints);
+/// counted in the order of the forward pass (`conv2d.0/weight`); `modules` are the calls of modules. Adds to `hints`
+/// what they are.
+void name_variables(std::vector<KinetoGradient>& gradients, const std::vector<KinetoOp>& ops, const RangeIndex& modules,
+                    TraceHints& hints);
 
 }  // namespace simsync::detail

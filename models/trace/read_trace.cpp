@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
@@ -39,6 +40,7 @@ private:
   void check_reads(const StepRows& step) const;
   void check_step(const StepRows& step) const;
   void check_order(const StepRows& step) const;
+  void expect_trace() const;
 
   const CsvTable& table_;
 };
@@ -171,7 +173,17 @@ void TraceReader::check_order(const StepRows& step) const {
   }
 }
 
+void TraceReader::expect_trace() const {
+  const auto& columns = trace_header();
+  if (std::any_of(columns.begin(), columns.end(), [&](const std::string& name) { return table_.has(name); })) return;
+  Diagnostic found;
+  found.origin = {table_.file(), 1, 1};
+  found.message = fmt::format("expected a table whose first line is '{}'", fmt::join(columns, ","));
+  throw InputError(found);
+}
+
 Trace TraceReader::read() {
+  expect_trace();
   std::map<int, StepRows> steps;
   for (std::size_t row = 0; row < table_.size(); ++row) {
     const int number = static_cast<int>(whole(row, "step", 0, kMostSteps));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 #include <unordered_map>
 
 namespace simsync {
@@ -68,7 +69,7 @@ private:
   }
 
   const TraceStep& step_;
-  std::unordered_map<std::string, std::size_t> index_;
+  std::unordered_map<std::string_view, std::size_t> index_;
   std::vector<std::size_t> seen_;  ///< the operation from which a walk last came by
 };
 

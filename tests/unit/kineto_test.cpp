@@ -1,7 +1,11 @@
 // Traces of PyTorch's profiler, made by hand in its form.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/error.hpp"
 #include "models/trace/importers.hpp"
+#include "models/trace/range_index.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/scratch_file.hpp"
 
@@ -45,9 +49,9 @@ private:
 };
 
 /// A step at `t`: a convolution and a linear layer on a GPU with the backward pass on thread 2; see the first test.
-void add_step(Events& events, int number, double t, const std::string& first_shape = "[16,3,3,3]") {
+/// Nothing marks it but its optimizer, which steps from 100 to 150 us.
+void add_unmarked_step(Events& events, int number, double t, const std::string& first_shape = "[16,3,3,3]") {
   const int node = 10 * number;
-  events.add("user_annotation", fmt::format("ProfilerStep#{}", number), 1, t, t + 900);
   events.kernel("Memcpy HtoD (Pinned -> Device)", 1, t + 5, t + 20, t + 30);
   events.op("aten::conv2d", 1, t + 10, t + 20, node).op("aten::convolution", 1, t + 11, t + 19, node);
   events.kernel("conv", 1, t + 12, t + 40, t + 140);
@@ -62,6 +66,12 @@ void add_step(Events& events, int number, double t, const std::string& first_sha
   events.kernel("ncclKernel_AllReduce_RING_LL_Sum_float", 2, t + 82.5, t + 300, t + 500);
   events.add("user_annotation", "Optimizer.step#SGD.step", 1, t + 100, t + 150);
   events.op("aten::add_", 1, t + 110, t + 120).kernel("add", 1, t + 112, t + 500, t + 520);
+}
+
+/// The same within ProfilerStep#number.
+void add_step(Events& events, int number, double t, const std::string& first_shape = "[16,3,3,3]") {
+  events.add("user_annotation", fmt::format("ProfilerStep#{}", number), 1, t, t + 900);
+  add_unmarked_step(events, number, t, first_shape);
 }
 
 std::string refused(const Events& events) {
@@ -103,6 +113,103 @@ TEST_CASE("kernels are the compute of the operators that launched them", "[trace
                                                    "left out: copies between host and device, 10.00 us in a step"});
   REQUIRE(imported.update);
   CHECK_THAT(imported.update->value(), WithinRel(20e-6, 1e-9));
+}
+
+// profile() without schedule= records no ProfilerStep#n: torch/profiler/profiler.py, record_steps.
+TEST_CASE("without marks a step ends where the optimizer's step does", "[trace]") {
+  Events events;
+  add_unmarked_step(events, 1, 1000);
+  // The first step has a kernel more, as warm-up has.
+  events.op("aten::relu", 1, 1041, 1045).kernel("relu", 1, 1042, 1190, 1200);
+  add_unmarked_step(events, 2, 2000);
+  // A second optimizer that steps after the same gradients belongs to the same step.
+  events.add("user_annotation", "Optimizer.step#Adam.step", 1, 2160, 2180);
+  events.op("aten::mul_", 1, 2165, 2170).kernel("mul", 1, 2166, 2520, 2525);
+  add_unmarked_step(events, 3, 3000);
+  // What clears the gradients comes after the step that it belongs to and before the next one.
+  events.add("user_annotation", "Optimizer.zero_grad#SGD.zero_grad", 1, 3200, 3210);
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  REQUIRE(imported.trace.steps.size() == 2);
+  CHECK(imported.notes.front() ==
+        "no steps are marked (ProfilerStep#n): 3 are told by where the optimizer's steps end, and the first of them, "
+        "which holds warm-up, is left out");
+  for (const TraceStep& step : imported.trace.steps)
+    CHECK_THAT(compute_of(step).value(), WithinRel(420e-6, 1e-9));  // as in the marked ones of the first test
+  // From the end of the optimizer at 1150 to that of the second one at 2180, and from there to 3150.
+  REQUIRE(imported.wall.size() == 2);
+  CHECK_THAT(imported.wall[0].value(), WithinRel(1030e-6, 1e-9));
+  CHECK_THAT(imported.wall[1].value(), WithinRel(970e-6, 1e-9));
+  // The optimizers take 20 and 5 us in one step and 20 in the other.
+  REQUIRE(imported.update);
+  CHECK_THAT(imported.update->value(), WithinRel(22.5e-6, 1e-9));
+}
+
+TEST_CASE("of two unmarked steps none is left out", "[trace]") {
+  Events events;
+  add_unmarked_step(events, 1, 1000);
+  add_unmarked_step(events, 2, 2000);
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  CHECK(imported.trace.steps.size() == 2);
+  CHECK(imported.notes.front() ==
+        "no steps are marked (ProfilerStep#n): 2 are told by where the optimizer's steps end");
+}
+
+TEST_CASE("marked steps share nothing", "[trace]") {
+  Events events;
+  add_step(events, 1, 1000);
+  add_step(events, 2, 2000);
+  events.add("user_annotation", "ProfilerStep#3", 1, 1950, 3000);
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  CHECK(imported.trace.steps.size() == 2);
+  CHECK(imported.notes.front() == "left out: ProfilerStep#3, which accumulates no gradient");
+}
+
+TEST_CASE("the range that began last of those running is found, however ranges lie", "[trace]") {
+  // Thread 1: 0..100 holds 10..40, which holds 20..30; 35..60 begins in the second and ends after it.
+  const std::vector<detail::KinetoRange> ranges{
+      {35, 60, "late", 1}, {0, 100, "all", 1}, {20, 30, "inner", 1}, {10, 40, "middle", 1}, {0, 50, "other", 2}};
+  const detail::RangeIndex index(ranges);
+  const auto around = [&](int thread, double time) {
+    const detail::KinetoRange* found = index.around(thread, time);
+    return found == nullptr ? std::string{} : std::string(found->name);
+  };
+  CHECK(around(1, -1).empty());
+  CHECK(around(1, 0) == "all");
+  CHECK(around(1, 20) == "inner");
+  CHECK(around(1, 30) == "middle");
+  CHECK(around(1, 39) == "late");
+  CHECK(around(1, 60) == "all");
+  CHECK(around(1, 100).empty());
+  CHECK(around(2, 20) == "other");
+  CHECK(around(3, 20).empty());
+}
+
+TEST_CASE("a long name is cut where a character ends", "[trace]") {
+  Events events;
+  add_step(events, 1, 1000);
+  std::string name = "nn.Module: N";
+  while (name.size() < 255) name += "a";
+  // The 256th byte is the first of two that make a letter.
+  events.add("python_function", name + "\u00e9\u00e9", 1, 1008, 1045);
+  const ScratchFile file(events.file());
+  const ImportedTrace imported = import_kineto(file.path());
+  CHECK(imported.hints.variables.begin()->first == name.substr(11) + ".conv2d.0/weight");
+}
+
+TEST_CASE("the reading of a trace tells how far it is", "[trace]") {
+  Events events;
+  for (int step = 1; step <= 200; ++step) add_step(events, step, 1000.0 * step);
+  const ScratchFile file(events.file());
+  std::vector<double> shares;
+  (void)import_kineto(file.path(), [&](double share) { shares.push_back(share); });
+  REQUIRE(shares.size() > 2);
+  CHECK(shares.front() > 0.0);
+  CHECK(shares.front() < 0.5);
+  CHECK(std::is_sorted(shares.begin(), shares.end()));
+  CHECK(shares.back() == 1.0);
 }
 
 TEST_CASE("collectives say their bytes in the kernel, or where the operator handed them over", "[trace]") {
@@ -192,6 +299,15 @@ TEST_CASE("what would have to be held as a whole has limits", "[trace]") {
   CHECK(refusal(numbers + "]}]}") == "FILE has an object of more than 64 MiB | this is no trace of a profiler");
   CHECK(refusal(std::string(300, '[')) ==
         "FILE has more than 256 objects and arrays inside one another | this is no trace of a profiler");
+  // Gradients of one step, each with messages and a place in the step; 100,000 are taken.
+  Events gradients;
+  gradients.op("aten::conv2d", 1, 0, 1, 1);
+  gradients.op("autograd::engine::evaluate_function: ConvolutionBackward0", 2, 5, 6, 1);
+  for (int i = 0; i <= 100'000; ++i)
+    gradients.add("cpu_op", "torch::autograd::AccumulateGrad", 2, 10 + i, 10.5 + i,
+                  R"("Input Dims":[[4]],"Input type":["float"])");
+  CHECK(refusal(gradients.file()) ==
+        "FILE accumulates more than 100000 gradients in the whole trace | record steps of one model");
   // Many small events are no large object, nor are brackets and quotes in a text.
   std::string events = R"({"other":[1],"traceEvents":[{"name":"\\\"[[{"})";
   while (events.size() < 65 * mega) events += R"(,{"ph":"M","args":{"name":"[[[["}})";
@@ -242,11 +358,6 @@ TEST_CASE("a trace that lacks what layers are made of is refused by name", "[tra
   const ScratchFile one(unmarked.file());
   CHECK(import_kineto(one.path()).notes ==
         std::vector<std::string>{"no steps are marked (ProfilerStep#n): the whole trace counts as one"});
-  unmarked.add("user_annotation", "Optimizer.step#SGD.step", 1, 40, 50);
-  unmarked.add("user_annotation", "Optimizer.step#SGD.step", 1, 90, 95);
-  CHECK(refused(unmarked) ==
-        "FILE marks no steps (ProfilerStep#n), and its optimizers step 2 times | "
-        "call step() of the profiler after every step");
   Events torn;
   torn.add("user_annotation", "ProfilerStep#1", 1, 0, 100);
   torn.op("autograd::engine::evaluate_function: ConvolutionBackward0", 1, 20, 30, 1).accumulate(1, 30, "[4]");
@@ -254,14 +365,32 @@ TEST_CASE("a trace that lacks what layers are made of is refused by name", "[tra
       refused(torn) ==
       "FILE does not tell the forward operator of a gradient of shape [4] in ProfilerStep#1 | record whole steps: the "
       "'Sequence number' of a backward function is that of its forward operator");
-  const ScratchFile broken("{\"traceEvents\": [");
-  CHECK(refusal_of(broken, [](const std::string& path) {
-          return import_kineto(path);
-        }).starts_with("FILE is not JSON: "));
   const auto gradient = [](const std::string& dims) {
     return refusal_of(ScratchFile(Events{}.op("aten::conv2d", 1, 0, 10, 1).accumulate(1, 30, dims).file()),
                       [](const std::string& path) { return import_kineto(path); });
   };
   CHECK(gradient("[3000000,3000000]") == "a gradient has more than 1000000000000 elements");
-  CHECK(gradient("[\"x\"]").starts_with("FILE is not a trace of PyTorch's profiler: "));
+  CHECK(gradient("[\"x\"]") == "a gradient has an axis of \"x\"");
+}
+
+TEST_CASE("what is no JSON is refused with the place and with what stands there", "[trace]") {
+  const auto refusal = [](const std::string& text) {
+    const ScratchFile file(text);
+    try {
+      (void)import_kineto(file.path());
+    } catch (const InputError& error) {
+      std::string found = error.diagnostics().front().text();
+      return found.substr(found.find(':') + 1);  // without the name of the file
+    }
+    return std::string("none");
+  };
+  const std::string help =
+      "\n  help: a trace is what a profiler wrote: a JSON object or list, plain or compressed with gzip";
+  CHECK(refusal("Dear reader") == "1:1: error: expected JSON, got 'D'" + help);
+  CHECK(refusal("\x89PNG\r\n") == "1:1: error: expected JSON, got the byte 0x89" + help);
+  CHECK(refusal("{\"traceEvents\": [\n{\"ph\": \"X\",}\n]}") == "2:12: error: expected JSON, got '}'" + help);
+  const std::string cut = "error: expected JSON, and the file ends in the middle of it\n  help: was it cut off?";
+  CHECK(refusal("{\"traceEvents\": [\n{}") == "2:3: " + cut);
+  CHECK(refusal("") == "1:1: " + cut);
+  CHECK(refusal("[1e999]").ends_with("has a number that is too large\n  help: this is no trace of a profiler"));
 }

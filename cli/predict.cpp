@@ -74,16 +74,16 @@ void print_explanation(std::ostream& out, const Problem& problem, const Predicti
   }
   std::vector<WhatIf> answers;
   {
-    ProgressBar bar(kWhatIfs);
+    ProgressBar bar(what_if_count(problem));
     what_if(problem, prediction, [&](const WhatIf& answer) {
       answers.push_back(answer);
-      bar.set(answers.size(), "what if it cost nothing: " + answer.what);
+      bar.set(answers.size(), "step time without " + answer.what);
     });
   }
   const Explanation explanation = explain(problem, prediction);
   out << verdict(problem, explanation, step_parts(problem, prediction, explanation.path), answers);
   out << to_text(explanation);
-  out << fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(prediction.step));
+  out << fmt::format("Step time ({}) without the limit set by:\n", format_seconds(prediction.step));
   for (const WhatIf& answer : answers) out << to_text(answer, prediction.step);
 }
 

@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/interruption.hpp"
 #include "cli/outputs.hpp"
 #include "cli/row_file.hpp"
 #include "cli/settings.hpp"
@@ -157,6 +158,13 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
   if (writes || (!options.csv.empty() && options.csv != "-")) read_inputs(studies);
   Reports reports(options);
   ProgressBar progress(studies.size());
+  std::size_t done = 0;
+  const auto tell_state = [&] {
+    const bool to_file = !options.csv.empty() && options.csv != "-";
+    tell_when_interrupted(fmt::format("interrupted: {} of {} studies are done{}", done, studies.size(),
+                                      to_file ? "; " + options.csv + " has their rows" : ""));
+  };
+  tell_state();
   run_in_processes(
       studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i], options); },
       [&](std::size_t, const std::string& text) {
@@ -164,6 +172,8 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
         if (answer.verdict != "passed") outcome.code = ExitCode::Finding;
         progress.advance();
         progress.above([&] { reports.add(answer); });
+        ++done;
+        tell_state();
       });
 }
 

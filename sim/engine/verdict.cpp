@@ -88,6 +88,8 @@ std::string bytes_text(const NicLoad& load) {
 /// What the time is spent on: `stream cap on ethernet`, or `ethernet` where parts of several names share it.
 std::string name_of(const LimitTime& spent) {
   constexpr double kNearlyAll = 0.9;
+  // The same model computes as long on both sides; they differ in how much of it runs while nothing else does.
+  if (spent.longest->kind == PartKind::Compute) return spent.longest->name + " on the critical path";
   return spent.longest->time >= kNearlyAll * spent.time ? spent.longest->name : spent.longest->limit;
 }
 
@@ -125,7 +127,7 @@ std::string layer_times(ProfileSource source) {
 }  // namespace
 
 std::string verdict(const Problem& problem, const Explanation& explanation, const std::vector<StepPart>& parts,
-                    const std::vector<WhatIf>& answers) {
+                    const std::vector<WhatIf>& answers, std::size_t width) {
   if (parts.empty()) return {};
   const StepPart& most = parts.front();
   std::string text = fmt::format("Limited by {}: {} of the step's {} ({:.0f} %).", most.name, format_seconds(most.time),
@@ -138,8 +140,7 @@ std::string verdict(const Problem& problem, const Explanation& explanation, cons
     text += fmt::format(" The others wait {} for {}, whose GPUs are slower.", format_seconds(waits->time), slow);
   else if (waits != parts.end())
     text += fmt::format(" Steps vary: ranks wait {} for the slowest of them.", format_seconds(waits->time));
-  constexpr std::size_t kWidth = 80;
-  return wrapped(text, kWidth) + "\n";
+  return wrapped(text, width) + "\n";
 }
 
 std::optional<NicLoad> busiest_nic(const Problem& problem, const Explanation& explanation) {

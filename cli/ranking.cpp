@@ -167,7 +167,7 @@ private:
     constexpr std::size_t kWide = 100;
     enum Spared { kRate = 1, kInterval, kLimit };
     add(
-        "#", [](const Placed& p) { return fmt::format("{}{}{}", p.row.fits() ? "" : "!", p.tied ? "=" : "", p.place); },
+        "#", [](const Placed& p) { return fmt::format("{}{}{}", p.tied ? "=" : "", p.row.fits() ? "" : "!", p.place); },
         true);
     add_if_different("model", &RankedRow::model, false);
     add_if_different("cluster", &RankedRow::cluster, false);

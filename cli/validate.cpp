@@ -154,17 +154,17 @@ void read_inputs(const std::vector<std::string>& studies) {
 void run_validate(const ValidateOptions& options, Outcome& outcome) {
   std::vector<std::string> studies = options.studies;
   if (studies.empty()) studies = known_studies();
+  std::size_t done = 0;
+  const auto tell_state = [&] {
+    const bool kept = done > 0 && !options.csv.empty() && options.csv != "-";
+    tell_when_interrupted(fmt::format("interrupted: {} of {} studies are done{}", done, studies.size(),
+                                      kept ? "; " + options.csv + " has their rows" : ""));
+  };
+  tell_state();
   const bool writes = !options.groups.empty() || !options.calibration_out.empty();
   if (writes || (!options.csv.empty() && options.csv != "-")) read_inputs(studies);
   Reports reports(options);
   ProgressBar progress(studies.size());
-  std::size_t done = 0;
-  const auto tell_state = [&] {
-    const bool to_file = !options.csv.empty() && options.csv != "-";
-    tell_when_interrupted(fmt::format("interrupted: {} of {} studies are done{}", done, studies.size(),
-                                      to_file ? "; " + options.csv + " has their rows" : ""));
-  };
-  tell_state();
   run_in_processes(
       studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i], options); },
       [&](std::size_t, const std::string& text) {

@@ -44,7 +44,8 @@ std::string help_text(const Explanation& e, const std::vector<WhatIf>& answers) 
   if (!alone_helps)
     return fmt::format(" {} would help together, neither alone: {}.", remedy(together->what),
                        gain_text(*together, e.step));
-  std::string text = fmt::format(" {} would help most: {}.", remedy(alone->what), gain_text(*alone, e.step));
+  std::string text = fmt::format(" {} would help most{}: {}.", remedy(alone->what),
+                                 together_helps ? " as a single change" : "", gain_text(*alone, e.step));
   if (together_helps) text += fmt::format(" {} together: {}.", remedy(together->what), gain_text(*together, e.step));
   return text;
 }

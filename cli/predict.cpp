@@ -82,7 +82,7 @@ void print_summary(const PredictedRow& row, const Prediction& prediction, const 
   print_line("memory", memory_text(row.memory));
   print_line("layer times",
              fmt::format("{}, {}; {}", row.profile, short_source(row.provenance), reach_text(row.time_error)));
-  if (whole_source) print_line("source", row.provenance);
+  if (whole_source && short_source(row.provenance) != row.provenance) print_line("source", row.provenance);
   print_line("fidelity",
              fmt::format("{} ({} of {} ranks simulated, {} flows, {} iterations)", name_of(row.fidelity),
                          prediction.simulated_ranks, row.workers, prediction.flows, prediction.steps.size()));

@@ -237,7 +237,7 @@ TEST_CASE("where there are too many boxes, the shortest are merged", "[engine][t
     return sum;
   };
   const Trace whole = trace_of(problem, prediction, {.last_steps = 1});
-  CHECK(whole.left_out.empty());
+  for (const std::string& text : whole.left_out) CHECK_THAT(text, !Catch::Matchers::StartsWith("single boxes"));
   const Trace thin = trace_of(problem, prediction, {.last_steps = 1, .most_boxes = 300});
   CHECK(boxes(thin) <= 300);
   REQUIRE(thin.left_out.size() == 2);
@@ -262,8 +262,11 @@ TEST_CASE("arrows lead from and to merged boxes", "[engine][timeline]") {
   CHECK(whole.left_out.empty());
   CHECK(!thin.arrows.empty());
   CHECK(thin.arrows.size() < whole.arrows.size());
-  std::set<std::pair<double, double>> all;
-  for (const auto& [id, ends] : whole.arrows) all.emplace(ends.first["ts"], ends.second["ts"]);
+  std::set<std::int64_t> starts, ends_of_spans;  // ns
+  for (const Span& span : prediction.spans) {
+    starts.insert(std::llround(span.start.value() * 1e9));
+    ends_of_spans.insert(std::llround(span.end.value() * 1e9));
+  }
   const auto in_merged_box = [&](const json& end) {
     const std::pair<int, int> key{end["pid"], end["tid"]};
     const auto& boxes = thin.events.at(thin.processes.at(key.first) + "|" + thin.rows.at(key));
@@ -275,7 +278,10 @@ TEST_CASE("arrows lead from and to merged boxes", "[engine][timeline]") {
   };
   bool merged = false;
   for (const auto& [id, ends] : thin.arrows) {
-    CHECK(all.contains({ends.first["ts"], ends.second["ts"]}));  // at the times of the spans, not of the merged boxes
+    // At the times of the spans, not of the merged boxes; an arrow begins a nanosecond before its box is over.
+    const std::int64_t from = std::llround(ends.first["ts"].get<double>() * 1e3);
+    CHECK((ends_of_spans.contains(from) || ends_of_spans.contains(from + 1)));
+    CHECK(starts.contains(std::llround(ends.second["ts"].get<double>() * 1e3)));
     merged = merged || in_merged_box(ends.first) || in_merged_box(ends.second);
   }
   CHECK(merged);

@@ -137,7 +137,15 @@ std::string closest(std::string_view wrong, const std::vector<std::string>& know
 
 std::string did_you_mean(std::string_view wrong, const std::vector<std::string>& known) {
   const std::string name = closest(wrong, known);
-  return name.empty() ? std::string{} : fmt::format("did you mean '{}'?", name);
+  if (!name.empty()) return fmt::format("did you mean '{}'?", name);
+  constexpr std::size_t kTellingPrefix = 2;
+  constexpr std::size_t kMost = 3;
+  std::vector<std::string> longer;  // names that were not written to their end
+  for (const auto& one : known)
+    if (wrong.size() >= kTellingPrefix && one.starts_with(wrong)) longer.push_back(fmt::format("'{}'", one));
+  if (longer.empty()) return {};
+  longer.resize(std::min(longer.size(), kMost));
+  return fmt::format("did you mean {}?", fmt::join(longer, " or "));
 }
 
 void assertion_failed(const char* expression, const char* file, int line) {

@@ -108,9 +108,12 @@ class SideBySide {
 public:
   explicit SideBySide(const std::array<Side, 2>& sides) : sides_(sides), style_(terminal_style()) {
     constexpr std::size_t kWide = 100;
+    constexpr std::size_t kNarrow = 64;
     constexpr std::size_t kColumn = 16;
     constexpr std::size_t kWideColumn = 24;
-    width_ = style_.width >= kWide ? kWideColumn : kColumn;
+    constexpr std::size_t kNarrowColumn = 11;
+    width_ = style_.width >= kWide ? kWideColumn : style_.width >= kNarrow ? kColumn : kNarrowColumn;
+    shows_difference_ = style_.width >= kNarrow;
   }
 
   std::string text() {
@@ -119,7 +122,10 @@ public:
     const auto rate = [](const Side& side) { return fmt::format("{:.1f}", side.row.throughput()); };
     line("samples/s", rate(sides_[0]), rate(sides_[1]),
          percent(sides_[0].row.throughput(), sides_[1].row.throughput()));
-    for (const auto& name : parts_of(sides_)) {
+    times("compute of the slowest rank", sides_[0].row.compute, sides_[1].row.compute);
+    const auto parts = parts_of(sides_);
+    if (!parts.empty()) line("on the critical path:", "", "", "");
+    for (const auto& name : parts) {
       const Seconds a = time_of(sides_[0], name);
       const Seconds b = time_of(sides_[1], name);
       if (std::max(a, b) >= kTold * std::max(sides_[0].row.step_time, sides_[1].row.step_time))
@@ -139,6 +145,7 @@ public:
 
 private:
   static constexpr double kTold = 1e-3;  // of the longer step
+  static constexpr double kSame = 1e-6;  // sums in another order differ by less
 
   static std::string percent(double a, double b) {
     return a > 0.0 ? fmt::format("{:+.1f} %", 100.0 * (b / a - 1.0)) : std::string{};
@@ -151,12 +158,12 @@ private:
 
   void line(const std::string& what, const std::string& a, const std::string& b, const std::string& difference) {
     constexpr std::size_t kDifference = 12;
-    const std::size_t label = style_.width - 2 * width_ - kDifference - 2;
+    const std::size_t label = style_.width - 2 * width_ - 1 - (shows_difference_ ? kDifference + 1 : 0);
     const auto cell = [&](const std::string& text) {
       return to_the_right(columns_of(text) > width_ ? fitted(text, width_, style_) : text, width_);
     };
-    std::string text =
-        fitted(what, label, style_) + cell(a) + " " + cell(b) + " " + to_the_right(difference, kDifference);
+    std::string text = fitted(what, label, style_) + cell(a) + " " + cell(b);
+    if (shows_difference_) text += " " + to_the_right(difference, kDifference);
     text.erase(text.find_last_not_of(' ') + 1);
     out_ += text + "\n";
   }
@@ -164,7 +171,9 @@ private:
   void times(const std::string& what, Seconds a, Seconds b) {
     const auto cell = [](Seconds t) { return t > Seconds{0.0} ? format_seconds(t) : std::string{"-"}; };
     const Seconds more = b - a;
-    line(what, cell(a), cell(b), (more < Seconds{0.0} ? "-" : "+") + format_seconds(std::max(more, a - b)));
+    const bool same = std::max(more, a - b) <= kSame * std::max(a, b);
+    line(what, cell(a), cell(b),
+         same ? "same" : (more < Seconds{0.0} ? "-" : "+") + format_seconds(std::max(more, a - b)));
   }
 
   [[nodiscard]] std::array<std::optional<NicLoad>, 2> nic_loads() const {
@@ -198,6 +207,7 @@ private:
   const std::array<Side, 2>& sides_;
   TerminalStyle style_;
   std::size_t width_ = 0;
+  bool shows_difference_ = true;
   std::string out_;
 };
 
@@ -246,7 +256,7 @@ void run_compare(const CompareOptions& options) {
   if (options.csv == "-")
     std::cout << as_csv(sides);
   else
-    std::cout << title(sides) << '\n' << SideBySide(sides).text();
+    std::cout << wrapped(title(sides), terminal_style().width) << '\n' << SideBySide(sides).text();
 }
 
 }  // namespace
@@ -257,13 +267,15 @@ void setup_compare(CLI::App& app, Outcome&) {
   const auto pair = [&](const char* flag, auto& into, const char* text) {
     return command->add_option(flag, into, text)->delimiter(',');
   };
-  pair("--model", options->models, "One model or two, separated by a comma, as of every flag here")->required();
-  pair("--cluster", options->clusters, "Clusters")->required();
-  pair("--strategy", options->strategies, "Strategies")->required();
-  pair("--workers", options->workers, "Numbers of devices")->capture_default_str()->check(whole_number(1, 1'000'000));
-  pair("--batch", options->batches, "Samples per worker and step (default: the model's)")
+  pair("--model", options->models, "One model, or two to compare: vgg16,resnet50")->required();
+  pair("--cluster", options->clusters, "One cluster or two")->required();
+  pair("--strategy", options->strategies, "One strategy or two")->required();
+  pair("--workers", options->workers, "One number of devices or two")
+      ->capture_default_str()
+      ->check(whole_number(1, 1'000'000));
+  pair("--batch", options->batches, "One number of samples per worker and step or two (default: the model's)")
       ->check(whole_number(1, 100'000'000));
-  pair("--calibration", options->calibrations, "Fitted numbers of the clusters: files of calibrate")
+  pair("--calibration", options->calibrations, "Fitted numbers of the cluster: one file of calibrate or two")
       ->check(file_name());
   command->add_option("--set", options->settings, "key=value or key=a,b, again and again ('simsync list settings')")
       ->check(key_and_value());

@@ -1,6 +1,7 @@
 #include "cli/help.hpp"
 
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -94,9 +95,7 @@ public:
       if (option->get_expected_max() == CLI::detail::expected_max_vector_size) out += " ...";
       if (option->get_required()) out += " REQUIRED";
     }
-    for (const CLI::Option* needed : option->get_needs()) out += " Needs: " + needed->get_name();
-    for (const CLI::Option* excluded : option->get_excludes()) out += " Excludes: " + excluded->get_name();
-    return out;
+    return out + names_text(" Needs: ", option->get_needs()) + names_text(" Not with: ", option->get_excludes());
   }
 
   std::string make_footer(const CLI::App* app) const override {
@@ -105,6 +104,12 @@ public:
   }
 
 private:
+  /// In the order of the alphabet: a set of pointers has none that stays.
+  static std::string names_text(const char* label, const std::set<CLI::Option*>& options) {
+    std::set<std::string> names;
+    for (const CLI::Option* option : options) names.insert(option->get_name());
+    return names.empty() ? std::string{} : label + CLI::detail::join(names, ", ");
+  }
   [[nodiscard]] std::string in_column(const std::string& text) const { return wrapped(text, kWidth - column_width_); }
 };
 

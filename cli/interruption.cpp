@@ -19,9 +19,19 @@ constexpr std::array kSignals{SIGINT, SIGTERM, SIGHUP};
 std::array<char, 1024> advice_text{};
 std::atomic<std::size_t> advice_size{0};
 
+std::atomic<bool> holds{false};
+std::atomic<int> held{0};
+
+/// The handler. Only calls that POSIX allows in the handler of a signal.
+void interrupted_by(int signal) {
+  int none = 0;
+  if (holds && held.compare_exchange_strong(none, signal)) return;
+  end_by(signal);
+}
+
 }  // namespace
 
-// Only calls that POSIX allows in the handler of a signal.
+// Only calls that the handler may make.
 void end_by(int signal) {
   remove_unfinished_file();
   if (const std::size_t size = advice_size; size > 0) {
@@ -37,9 +47,22 @@ Interruption::Interruption() {
     ::sigaction(signal, nullptr, &before);
     if (before.sa_handler == SIG_IGN) continue;
     struct sigaction action {};
-    action.sa_handler = end_by;
+    action.sa_handler = interrupted_by;
     ::sigaction(signal, &action, nullptr);
   }
+}
+
+HeldInterruption::HeldInterruption() {
+  held = 0;
+  holds = true;
+}
+
+HeldInterruption::~HeldInterruption() {
+  holds = false;
+}
+
+int HeldInterruption::signal() {
+  return held;
 }
 
 void tell_when_interrupted(const std::string& advice) {

@@ -12,6 +12,18 @@ public:
   Interruption();
 };
 
+/// While it lives, the first of these signals does not end the process: it is kept for whoever asks, so that what is
+/// done can be shown. The second one ends the process. At most one at a time.
+class HeldInterruption {
+public:
+  HeldInterruption();
+  HeldInterruption(const HeldInterruption&) = delete;
+  HeldInterruption& operator=(const HeldInterruption&) = delete;
+  ~HeldInterruption();
+  /// The signal that came; 0: none.
+  [[nodiscard]] static int signal();
+};
+
 /// What the message says from now on: which file keeps what is done, and how to go on.
 void tell_when_interrupted(const std::string& advice);
 /// Ends this process as `signal` would.

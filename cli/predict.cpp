@@ -6,15 +6,18 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <string_view>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
+#include "base/wrap.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/sweep.hpp"
+#include "cli/terminal.hpp"
 #include "cli/timeline_flags.hpp"
 #include "cli/unknown.hpp"
 #include "platforms/calibration.hpp"
@@ -35,34 +38,54 @@ struct PredictOptions {
   bool table = false;
 };
 
-/// `90 % within -37 to +58 % (from 129 measured steps)`.
+/// `90 % interval -37 to +58 % (from 129 measured steps)`.
 std::string reach_text(const Spread& error) {
   const std::string from = error.rows > 0 ? fmt::format(" (from {} measured steps)", error.rows) : "";
-  return fmt::format("90 % within {:+.0f} to {:+.0f} %{}", 100.0 * (error.low - 1.0), 100.0 * (error.high - 1.0), from);
+  return fmt::format("90 % interval {:+.0f} to {:+.0f} %{}", 100.0 * (error.low - 1.0), 100.0 * (error.high - 1.0),
+                     from);
 }
 
-void print_summary(const PredictedRow& row, const Prediction& prediction, const std::string& basis) {
-  std::cout << fmt::format("{} on {}, {} with {} workers, batch {} per worker\n", row.model, row.cluster, row.strategy,
-                           row.workers, row.batch);
-  std::cout << fmt::format("  rests on     {}\n", basis);
-  std::cout << fmt::format("  step time    {}   ({:.1f} samples/s)\n", format_seconds(row.step_time), row.throughput());
+/// `pipedream-vgg16` of `layer times of pipedream-vgg16 (...), ...`.
+std::string short_source(const std::string& provenance) {
+  const std::string_view begin = "layer times of ";
+  const std::size_t from = provenance.starts_with(begin) ? begin.size() : 0;
+  return provenance.substr(from, provenance.find(" (") - from);
+}
+
+/// A line of the summary, continued below where it is longer than the terminal is wide.
+void print_line(const std::string& label, const std::string& text) {
+  constexpr std::size_t kIndent = 15;
+  // Spaces at the beginning and between label and text would be taken for places to break.
+  const std::string body = wrapped(std::string(kIndent, '.') + text, terminal_style().width, kIndent);
+  std::cout << fmt::format("  {:<13}{}\n", label, body.substr(kIndent));
+}
+
+void print_summary(const PredictedRow& row, const Prediction& prediction, const std::string& basis, bool whole_source) {
+  std::cout << wrapped(fmt::format("{} on {}, {} with {} worker{}, batch {} per worker", row.model, row.cluster,
+                                   row.strategy, row.workers, row.workers == 1 ? "" : "s", row.batch),
+                       terminal_style().width)
+            << '\n';
+  print_line("rests on", basis);
+  print_line("step time", fmt::format("{}   ({:.1f} samples/s)", format_seconds(row.step_time), row.throughput()));
   if (prediction.step_error >= 0.0005)
-    std::cout << fmt::format("  steps vary   mean of {}, its standard error {:.1f} %\n", prediction.steps_per_worker,
-                             100.0 * prediction.step_error);
+    print_line("steps vary", fmt::format("mean of {}, its standard error {:.1f} %", prediction.steps_per_worker,
+                                         100.0 * prediction.step_error));
   if (row.step_low < row.step_high)
-    std::cout << fmt::format("  90 % within  {} to {}\n", format_seconds(row.step_low), format_seconds(row.step_high));
+    print_line("uncertainty", fmt::format("{} to {} (90 % interval of the prediction)", format_seconds(row.step_low),
+                                          format_seconds(row.step_high)));
   if (row.backups > 0)
-    std::cout << fmt::format(
-        "  backups      {} of {} workers: {:.1f} % of the gradients come too late and are dropped\n", row.backups,
-        row.workers, row.dropped_pct);
-  std::cout << fmt::format("  compute      {}\n", format_seconds(row.compute));
-  std::cout << fmt::format("  exposed comm {}\n", format_seconds(row.exposed_comm));
-  std::cout << fmt::format("  efficiency   {:.1f} % of linear scaling\n", 100.0 * row.scaling_efficiency);
-  std::cout << fmt::format("  memory       {}\n", memory_text(row.memory));
-  std::cout << fmt::format("  layer times  {}, {}: {}\n", row.profile, reach_text(row.time_error), row.provenance);
-  std::cout << fmt::format("  fidelity     {} ({} of {} ranks simulated, {} flows, {} iterations)\n",
-                           name_of(row.fidelity), prediction.simulated_ranks, row.workers, prediction.flows,
-                           prediction.steps.size());
+    print_line("backups", fmt::format("{} of {} workers: {:.1f} % of the gradients come too late and are dropped",
+                                      row.backups, row.workers, row.dropped_pct));
+  print_line("compute", format_seconds(row.compute));
+  print_line("exposed comm", format_seconds(row.exposed_comm));
+  print_line("efficiency", fmt::format("{:.1f} % of linear scaling", 100.0 * row.scaling_efficiency));
+  print_line("memory", memory_text(row.memory));
+  print_line("layer times",
+             fmt::format("{}, {}; {}", row.profile, short_source(row.provenance), reach_text(row.time_error)));
+  if (whole_source && short_source(row.provenance) != row.provenance) print_line("source", row.provenance);
+  print_line("fidelity",
+             fmt::format("{} ({} of {} ranks simulated, {} flows, {} iterations)", name_of(row.fidelity),
+                         prediction.simulated_ranks, row.workers, prediction.flows, prediction.steps.size()));
 }
 
 /// The verdict first, so that the replays of what_if, which may take several times as long as the prediction did, come
@@ -74,16 +97,17 @@ void print_explanation(std::ostream& out, const Problem& problem, const Predicti
   }
   std::vector<WhatIf> answers;
   {
-    ProgressBar bar(kWhatIfs);
+    ProgressBar bar(what_if_count(problem));
     what_if(problem, prediction, [&](const WhatIf& answer) {
       answers.push_back(answer);
-      bar.set(answers.size(), "what if it cost nothing: " + answer.what);
+      bar.set(answers.size(), "step time without " + answer.what);
     });
   }
   const Explanation explanation = explain(problem, prediction);
-  out << verdict(problem, explanation, step_parts(problem, prediction, explanation.path), answers);
+  out << verdict(problem, explanation, step_parts(problem, prediction, explanation.path), answers,
+                 terminal_style().width);
   out << to_text(explanation);
-  out << fmt::format("Step time ({}) if one of these cost nothing:\n", format_seconds(prediction.step));
+  out << fmt::format("Step time ({}) without the limit set by:\n", format_seconds(prediction.step));
   for (const WhatIf& answer : answers) out << to_text(answer, prediction.step);
 }
 
@@ -107,6 +131,7 @@ void run_sweep_of(const PredictOptions& options) {
   sweep.calibration = options.request.calibration;
   sweep.csv = options.csv;
   sweep.table = options.table;
+  sweep.best_first = true;
   run_sweep(sweep);
 }
 
@@ -148,7 +173,8 @@ void run_predict(const PredictOptions& options) {
       std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
                                calibration.cluster, problem.cluster.name);
   }
-  if (!problem.memory.fits()) std::cerr << "warning: " << misfit_text(problem.memory) << '\n';
+  if (!problem.memory.fits())
+    std::cerr << wrapped("warning: " + misfit_text(problem.memory), terminal_style().width, 2) << '\n';
   const TimelineOptions drawn = timeline_options(options.timeline, problem.plan, problem.cluster);
   choose_record(options, drawn, problem);
   const Prediction prediction = replay_with_bar(problem);
@@ -170,7 +196,7 @@ void run_predict(const PredictOptions& options) {
   const bool table_out = options.csv == "-";
   if (table_out) std::cout << table << std::flush;
   if (!options.csv.empty() && !table_out) write_file(options.csv, table);
-  if (!table_out) print_summary(row, prediction, rests_on(problem, request));
+  if (!table_out) print_summary(row, prediction, rests_on(problem, request), options.explain);
   if (options.explain) print_explanation(table_out ? std::cerr : std::cout, problem, prediction);
 }
 

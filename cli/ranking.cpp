@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/csv.hpp"
 #include "base/parse_units.hpp"
+#include "base/wrap.hpp"
 #include "sim/engine/predict.hpp"
 
 namespace simsync {
@@ -21,7 +23,8 @@ struct Placed {
   RankedRow row;
   int place = 1;
   bool tied = false;
-  double of_best = 1.0;  ///< its throughput over the best one's
+  std::size_t order = 0;  ///< of the row among those of its model
+  double of_best = 1.0;   ///< its throughput over the best one's
 };
 
 bool differ(const std::vector<RankedRow>& rows, std::string RankedRow::*field) {
@@ -31,12 +34,13 @@ bool differ(const std::vector<RankedRow>& rows, std::string RankedRow::*field) {
 /// Places of the rows of one model, which `rows` are.
 void place(std::vector<Placed*> rows) {
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const Placed* a, const Placed* b) { return a->row.throughput > b->row.throughput; });
+                   [](const Placed* a, const Placed* b) { return is_better(a->row, b->row); });
   std::size_t first = 0;  // of those that tie
   for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i]->order = i;
     rows[i]->of_best = rows[i]->row.throughput / rows.front()->row.throughput;
     const double to_first = rows[i]->row.throughput / rows[first]->row.throughput;
-    if (to_first < 1.0 - kTie) first = i;
+    if (to_first < 1.0 - kTie || rows[i]->row.fits() != rows[first]->row.fits()) first = i;
     rows[i]->place = static_cast<int>(first) + 1;
     if (i == first) continue;
     rows[i]->tied = rows[first]->tied = true;
@@ -59,7 +63,7 @@ std::vector<Placed> placed(const std::vector<RankedRow>& rows, bool keep_order) 
   if (keep_order) return out;
   const auto number = [&](const Placed& p) { return std::find(models.begin(), models.end(), p.row.model); };
   std::stable_sort(out.begin(), out.end(), [&](const Placed& a, const Placed& b) {
-    return std::pair{number(a), -a.of_best} < std::pair{number(b), -b.of_best};
+    return std::pair{number(a), a.order} < std::pair{number(b), b.order};
   });
   return out;
 }
@@ -87,6 +91,7 @@ struct Column {
   std::vector<std::string> cells;
   bool to_the_right = false;
   std::size_t least = 0;  ///< it may be cut down to so many columns; 0: it may not
+  int spared = 0;         ///< where there is no room, columns are left out, the highest number first; 0: never
 
   [[nodiscard]] std::size_t width() const {
     std::size_t out = columns_of(title);
@@ -102,29 +107,50 @@ public:
 
   std::string text() {
     add_columns();
-    std::vector<std::size_t> widths;
-    std::size_t used = 0;
-    for (const Column& column : columns_) used += widths.emplace_back(column.width()) + 1;
-    constexpr std::size_t kLeastBar = 8;
+    std::vector<std::size_t> widths = fitting_widths();
+    while (total(widths) > style_.width && leave_out_column()) widths = fitting_widths();
     constexpr std::size_t kMostBar = 40;
-    for (std::size_t i = 0; i < columns_.size() && used + kLeastBar > style_.width; ++i) {
-      const std::size_t excess = used + kLeastBar - style_.width;
-      const std::size_t spare = columns_[i].least == 0 ? 0 : widths[i] - std::min(columns_[i].least, widths[i]);
-      widths[i] -= std::min(spare, excess);
-      used -= std::min(spare, excess);
-    }
-    const std::size_t bar = std::clamp(style_.width - std::min(used, style_.width), std::size_t{0}, kMostBar);
-    std::string out = title() + "\n" + line(widths, bar, rows_.size());
+    const std::size_t bar = std::min(kMostBar, style_.width - std::min(total(widths), style_.width));
+    std::string out = wrapped(title(), style_.width) + "\n" + line(widths, bar, rows_.size());
     for (std::size_t row = 0; row < rows_.size(); ++row) out += line(widths, bar, row);
     if (std::any_of(rows_.begin(), rows_.end(), [](const Placed& p) { return p.tied; }))
-      out += "= equally fast, within the 0.1 % to which steps are simulated\n";
-    return out;
+      out += wrapped("= equally fast, within the 0.1 % to which steps are simulated", style_.width) + "\n";
+    const std::string misfits = misfit_note(all_, "! ", style_.width);
+    return misfits.empty() ? out : out + misfits + "\n";
   }
 
 private:
+  /// With room for a bar, as far as columns may be cut.
+  [[nodiscard]] std::vector<std::size_t> fitting_widths() const {
+    constexpr std::size_t kLeastBar = 8;
+    std::vector<std::size_t> widths;
+    for (const Column& column : columns_) widths.push_back(column.width());
+    for (std::size_t i = 0; i < columns_.size() && total(widths) + kLeastBar > style_.width; ++i) {
+      const std::size_t excess = total(widths) + kLeastBar - style_.width;
+      const std::size_t spare = columns_[i].least == 0 ? 0 : widths[i] - std::min(columns_[i].least, widths[i]);
+      widths[i] -= std::min(spare, excess);
+    }
+    return widths;
+  }
+
+  /// Of columns with a space behind each, the last one without.
+  static std::size_t total(const std::vector<std::size_t>& widths) {
+    return std::accumulate(widths.begin(), widths.end(), widths.size() - 1);
+  }
+
+  /// False: none of those that are left may be.
+  bool leave_out_column() {
+    const auto last = std::max_element(columns_.begin(), columns_.end(),
+                                       [](const Column& a, const Column& b) { return a.spared < b.spared; });
+    if (last->spared == 0) return false;
+    if (last - columns_.begin() < static_cast<std::ptrdiff_t>(bar_at_)) --bar_at_;
+    columns_.erase(last);
+    return true;
+  }
+
   template <class Cell>
-  void add(const std::string& title, Cell cell, bool to_the_right, std::size_t least = 0) {
-    Column column{title, {}, to_the_right, least};
+  void add(const std::string& title, Cell cell, bool to_the_right, std::size_t least = 0, int spared = 0) {
+    Column column{title, {}, to_the_right, least, spared};
     for (const Placed& row : rows_) column.cells.push_back(cell(row));
     columns_.push_back(std::move(column));
   }
@@ -139,8 +165,10 @@ private:
     constexpr std::size_t kLeastName = 16;
     constexpr std::size_t kLeastLimit = 20;
     constexpr std::size_t kWide = 100;
+    enum Spared { kRate = 1, kInterval, kLimit };
     add(
-        "#", [](const Placed& p) { return fmt::format("{}{}", p.tied ? "=" : "", p.place); }, true);
+        "#", [](const Placed& p) { return fmt::format("{}{}{}", p.tied ? "=" : "", p.row.fits() ? "" : "!", p.place); },
+        true);
     add_if_different("model", &RankedRow::model, false);
     add_if_different("cluster", &RankedRow::cluster, false);
     add(
@@ -149,18 +177,17 @@ private:
     add_if_different("batch", &RankedRow::batch, true);
     add_settings();
     const bool work_differs = differ(all_, &RankedRow::workers) || differ(all_, &RankedRow::batch);
-    if (!work_differs || style_.width >= kWide)
-      add(
-          "step", [](const Placed& p) { return format_seconds(Seconds{p.row.step}); }, true);
+    add(
+        "step", [](const Placed& p) { return format_seconds(Seconds{p.row.step}); }, true);
     if (work_differs || style_.width >= kWide)
       add(
-          "samples/s", [](const Placed& p) { return fmt::format("{:.1f}", p.row.throughput); }, true);
+          "samples/s", [](const Placed& p) { return fmt::format("{:.1f}", p.row.throughput); }, true, 0, kRate);
     bar_at_ = columns_.size();
     const auto in_doubt = [](const RankedRow& r) { return r.low < r.high; };
-    if (std::any_of(all_.begin(), all_.end(), in_doubt)) add("90 % of steps", interval, false);
+    if (std::any_of(all_.begin(), all_.end(), in_doubt)) add("90 % interval", interval, false, 0, kInterval);
     if (std::any_of(all_.begin(), all_.end(), [](const RankedRow& r) { return !r.limit.empty(); }))
       add(
-          "limited by", [](const Placed& p) { return p.row.limit; }, false, kLeastLimit);
+          "limited by", [](const Placed& p) { return p.row.limit; }, false, kLeastLimit, kLimit);
   }
 
   void add_settings() {
@@ -202,8 +229,7 @@ private:
     std::string out;
     for (std::size_t i = 0; i <= columns_.size(); ++i) {
       if (i == bar_at_ && bar_width > 1)
-        out += (row < rows_.size() ? bar(rows_[row].of_best, bar_width - 1, style_) : std::string(bar_width - 1, ' ')) +
-               ' ';
+        out += bar(row < rows_.size() && rows_[row].row.fits() ? rows_[row].of_best : 0.0, bar_width - 1, style_) + ' ';
       if (i == columns_.size()) break;
       const Column& column = columns_[i];
       const std::string& cell = row < rows_.size() ? column.cells[row] : column.title;
@@ -236,7 +262,47 @@ RankedRow ranked_row(const std::string& csv, const std::string& limit) {
           .low = number("step_time_low_s"),
           .high = number("step_time_high_s"),
           .throughput = number("throughput_samples_per_s"),
+          .needed = number("memory_bound_bytes"),
+          .memory = number("device_memory_bytes"),
           .limit = limit};
+}
+
+bool is_better(const RankedRow& a, const RankedRow& b) {
+  return a.fits() != b.fits() ? a.fits() : a.throughput > b.throughput;
+}
+
+std::string misfit_note(const std::vector<RankedRow>& rows, const std::string& mark, std::size_t width) {
+  struct Work {
+    std::vector<std::string> strategies;  // in their order
+    double least = 0.0, most = 0.0;       // bytes needed
+  };
+  std::vector<std::pair<std::string, Work>> works;  // by model, batch, cluster and its memory
+  std::size_t count = 0;
+  for (const RankedRow& row : rows) {
+    if (row.fits()) continue;
+    ++count;
+    const std::string name = fmt::format("{}, batch {} per worker, on {} with {}", row.model, row.batch, row.cluster,
+                                         format_bytes(row.memory));
+    auto found = std::find_if(works.begin(), works.end(), [&](const auto& work) { return work.first == name; });
+    if (found == works.end()) found = works.insert(found, {name, {{}, row.needed, row.needed}});
+    Work& work = found->second;
+    if (std::find(work.strategies.begin(), work.strategies.end(), row.strategy) == work.strategies.end())
+      work.strategies.push_back(row.strategy);
+    work.least = std::min(work.least, row.needed);
+    work.most = std::max(work.most, row.needed);
+  }
+  if (count == 0) return {};
+  std::string text = fmt::format(
+      "{}{} of {} rows need{} more memory than the device has; without recomputation, offloading or a "
+      "smaller batch they would not run",
+      mark, count, rows.size(), count == 1 ? "s" : "");
+  for (const auto& [name, work] : works) {
+    const std::string least = format_bytes(work.least);
+    const std::string most = format_bytes(work.most);
+    text += fmt::format("; {}: {} {} at least {}{}", name, fmt::join(work.strategies, ", "),
+                        work.strategies.size() == 1 ? "needs" : "need", least, most == least ? "" : " to " + most);
+  }
+  return wrapped(text, width, 2);
 }
 
 std::string ranking(const std::vector<RankedRow>& rows, const RankingOptions& options) {

@@ -13,6 +13,7 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/interruption.hpp"
 #include "cli/outputs.hpp"
 #include "cli/ranking.hpp"
 #include "cli/resumed_inputs.hpp"
@@ -28,26 +29,36 @@
 namespace simsync {
 namespace {
 
-std::vector<PredictRequest> combinations(const SweepOptions& options) {
-  std::vector<std::string> strategies;
+/// In their order, each once.
+template <class Value>
+std::vector<Value> without_repeats(const std::vector<Value>& values) {
+  std::vector<Value> out;
+  for (const Value& value : values)
+    if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+  return out;
+}
+
+std::vector<std::string> strategies_of(const SweepOptions& options) {
+  std::vector<std::string> out;
   for (const auto& name : options.strategies) {
-    const auto known = known_builders();
-    if (name == "all") {
-      strategies.insert(strategies.end(), known.begin(), known.end());
-    } else {
-      strategies.push_back(name);
-    }
+    if (name != "all") out.push_back(name);
+    if (name == "all")
+      for (const auto& known : known_builders()) out.push_back(known);
   }
+  return without_repeats(out);
+}
+
+std::vector<PredictRequest> combinations(const SweepOptions& options) {
   std::vector<std::optional<std::int64_t>> batches(options.batches.begin(), options.batches.end());
   if (batches.empty()) batches.emplace_back();
   const auto settings = settings_combinations(options.settings);
   std::vector<PredictRequest> out;
-  for (const auto& model : options.models)
-    for (const auto& cluster : options.clusters)
-      for (const auto& strategy : strategies)
-        for (const int workers : options.workers)
-          for (const auto& batch : batches)
-            for (const auto& setting : settings)
+  for (const auto& model : without_repeats(options.models))
+    for (const auto& cluster : without_repeats(options.clusters))
+      for (const auto& strategy : strategies_of(options))
+        for (const int workers : without_repeats(options.workers))
+          for (const auto& batch : without_repeats(batches))
+            for (const auto& setting : without_repeats(settings))
               out.push_back({model, cluster, strategy, workers, batch, setting, options.calibration});
   return out;
 }
@@ -142,7 +153,12 @@ private:
 /// As CSV, and what limits it.
 using Row = std::pair<std::string, std::string>;
 
-void sort_rows(std::vector<Row>& rows, const std::string& column) {
+void sort_rows(std::vector<Row>& rows, const SweepOptions& options) {
+  const std::string& column = options.sort;
+  if (options.best_first)
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      return is_better(ranked_row(a.first, a.second), ranked_row(b.first, b.second));
+    });
   if (rows.empty() || column.empty()) return;
   const auto& header = row_header();
   const auto found = std::find(header.begin(), header.end(), column);
@@ -199,6 +215,50 @@ void tell_skipped(const SweepOptions& options, std::size_t skipped, std::size_t 
   std::cerr << fmt::format("{} of {} combinations {} skipped\n", skipped, asked, skipped == 1 ? "was" : "were");
 }
 
+/// Takes rows as they come, and shows them at the end.
+class Results {
+public:
+  Results(const SweepOptions& options, RowFile* file, bool table)
+      : options_(options), file_(file), table_(table), at_end_(!options.sort.empty() || options.best_first) {}
+
+  void add(const std::string& row, const std::string& limit) {
+    if (!at_end_ && file_ != nullptr) file_->append(row);
+    rows_.emplace_back(row, limit);
+  }
+
+  /// What would be lost if the process ended now.
+  [[nodiscard]] bool shows_at_end() const { return at_end_ || table_; }
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+
+  void show() {
+    sort_rows(rows_, options_);
+    if (at_end_ && file_ != nullptr)
+      for (const auto& row : rows_) file_->append(row.first);
+    std::vector<RankedRow> ranked;
+    for (const auto& [row, limit] : rows_) ranked.push_back(ranked_row(row, limit));
+    if (table_)
+      std::cout << ranking(ranked, {terminal_style(), !options_.sort.empty()}) << std::flush;
+    else if (const std::string misfits = misfit_note(ranked, "note: ", kWidth); !misfits.empty())
+      std::cerr << misfits << '\n';
+  }
+
+private:
+  static constexpr std::size_t kWidth = 80;
+  const SweepOptions& options_;
+  RowFile* file_;
+  bool table_;
+  bool at_end_;
+  std::vector<Row> rows_;
+};
+
+/// Shows what is done and ends as the signal would.
+void end_interrupted(Results& results, std::size_t done, std::size_t asked) {
+  results.show();
+  std::cerr << fmt::format("interrupted: {} of {} combinations are done\n", done, asked);
+  std::cerr.flush();
+  end_by(HeldInterruption::signal());
+}
+
 }  // namespace
 
 void run_sweep(const SweepOptions& options) {
@@ -210,31 +270,39 @@ void run_sweep(const SweepOptions& options) {
   const auto all = combinations(options);
   check_names(options, all, inputs);
   auto requests = shard_of(all, options.shard);
+  const std::size_t combined = requests.size();
   std::optional<RowFile> file;
   if (!table || !options.csv.empty()) file.emplace(open_resumable(csv, csv_row(row_header()), options.resume));
-  if (file && options.sort.empty()) tell_how_to_resume(csv);
+  Results results(options, file ? &*file : nullptr, table);
+  if (file && options.sort.empty() && !options.best_first) tell_how_to_resume(csv);
   if (file) requests = without_row(requests, file->found(), inputs);
-  std::vector<Row> rows;
+  const std::size_t found = combined - requests.size();
+  if (options.resume && requests.empty())
+    std::cerr << fmt::format("nothing left: {} of {} rows are there\n", found, combined);
   std::size_t skipped = 0;
   {
-    ProgressBar progress(requests.size());
-    Answers answers(progress, [&](const std::string& row, const std::string& limit) {
-      if (options.sort.empty() && file) file->append(row);
-      rows.emplace_back(row, limit);
-    });
-    run_in_processes(
+    std::optional<HeldInterruption> held;
+    std::function<bool()> stop;
+    if (results.shows_at_end()) {
+      held.emplace();
+      stop = [] { return HeldInterruption::signal() != 0; };
+    }
+    std::optional<ProgressBar> progress(std::in_place, requests.size());
+    Answers answers(*progress, [&](const std::string& row, const std::string& limit) { results.add(row, limit); });
+    std::size_t done = 0;
+    const bool all_done = run_in_processes(
         requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i], inputs, table); },
-        [&](std::size_t, const std::string& text) { answers.take(text); });
+        [&](std::size_t, const std::string& text) {
+          ++done;
+          answers.take(text);
+        },
+        stop);
+    progress.reset();
+    if (!all_done) end_interrupted(results, found + done, combined);
     skipped = answers.skipped();
   }
-  sort_rows(rows, options.sort);
-  if (!options.sort.empty() && file)
-    for (const auto& row : rows) file->append(row.first);
-  tell_skipped(options, skipped, requests.size(), !rows.empty() || (file && file->found().size() > 0));
-  if (!table) return;
-  std::vector<RankedRow> ranked;
-  for (const auto& [row, limit] : rows) ranked.push_back(ranked_row(row, limit));
-  std::cout << ranking(ranked, {terminal_style(), !options.sort.empty()});
+  tell_skipped(options, skipped, requests.size(), !results.empty() || found > 0);
+  results.show();
 }
 
 void setup_sweep(CLI::App& app, Outcome&) {

@@ -17,7 +17,8 @@ struct SweepOptions {
   int jobs = 1;
   bool resume = false;
   std::string sort;
-  bool table = false;  ///< also where standard output is no terminal
+  bool best_first = false;  ///< rows appear at the end, in the order of the table
+  bool table = false;       ///< also where standard output is no terminal
 };
 
 /// @throws InputError, and WorkerError from its processes.

@@ -44,7 +44,7 @@ bool begins_character(char c) {
 }  // namespace
 
 TerminalStyle terminal_style() {
-  constexpr std::size_t kLeast = 60;
+  constexpr std::size_t kLeast = 40;
   return {std::max(kLeast, terminal_width()), utf8_locale()};
 }
 

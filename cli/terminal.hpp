@@ -10,7 +10,7 @@ struct TerminalStyle {
   bool unicode = false;    ///< the locale is UTF-8
 };
 
-/// The width is that of COLUMNS, else of the terminal on standard output, else 80; at least 60.
+/// The width is that of COLUMNS, else of the terminal on standard output, else 80; at least 40.
 TerminalStyle terminal_style();
 /// Whether standard output is a terminal.
 bool prints_to_terminal();

@@ -67,15 +67,18 @@ std::string choice_text(const TimelineFlags& flags, const Recorded& recorded, co
 }  // namespace
 
 void add_timeline_flags(CLI::App& command, TimelineFlags& flags) {
-  command.add_option("--timeline", flags.file, "Write what happens when to this file, for ui.perfetto.dev")
-      ->check(output_file("--timeline"));
-  command.add_option(
-      "--timeline-ranks", flags.ranks,
-      "Ranks that the timeline shows: 'all', or numbers with commas (default: one of each kind of node)");
+  auto* file =
+      command.add_option("--timeline", flags.file, "Write what happens when to this file, for ui.perfetto.dev")
+          ->check(output_file("--timeline"));
+  command
+      .add_option("--timeline-ranks", flags.ranks,
+                  "Ranks that the timeline shows: 'all', or numbers with commas (default: one of each kind of node)")
+      ->needs(file);
   command
       .add_option("--timeline-steps", flags.steps,
                   "How many of the last steps it shows, or 'all' (default: 1; all of workers at their own pace)")
-      ->check(steps_or_all());
+      ->check(steps_or_all())
+      ->needs(file);
 }
 
 TimelineOptions timeline_options(const TimelineFlags& flags, const Plan& plan, const Cluster& cluster) {

@@ -12,6 +12,7 @@
 #include "base/file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/interruption.hpp"
 #include "cli/outputs.hpp"
 #include "cli/row_file.hpp"
 #include "cli/settings.hpp"
@@ -153,6 +154,13 @@ void read_inputs(const std::vector<std::string>& studies) {
 void run_validate(const ValidateOptions& options, Outcome& outcome) {
   std::vector<std::string> studies = options.studies;
   if (studies.empty()) studies = known_studies();
+  std::size_t done = 0;
+  const auto tell_state = [&] {
+    const bool kept = done > 0 && !options.csv.empty() && options.csv != "-";
+    tell_when_interrupted(fmt::format("interrupted: {} of {} studies are done{}", done, studies.size(),
+                                      kept ? "; " + options.csv + " has their rows" : ""));
+  };
+  tell_state();
   const bool writes = !options.groups.empty() || !options.calibration_out.empty();
   if (writes || (!options.csv.empty() && options.csv != "-")) read_inputs(studies);
   Reports reports(options);
@@ -164,6 +172,8 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
         if (answer.verdict != "passed") outcome.code = ExitCode::Finding;
         progress.advance();
         progress.above([&] { reports.add(answer); });
+        ++done;
+        tell_state();
       });
 }
 

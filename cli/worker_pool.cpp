@@ -138,14 +138,17 @@ public:
     children_.push_back({pid, ends[0]});
   }
 
-  /// The next answer of any child. @throws CapabilityError when one has died, or all have ended.
-  Message next() {
+  /// The next answer of any child; nothing when `stop` says so first.
+  /// @throws CapabilityError when one has died, or all have ended.
+  std::optional<Message> next(const std::function<bool()>& stop) {
     for (;;) {
-      const std::size_t ready = wait();
-      if (auto message = receive(children_[ready].pipe)) return std::move(*message);
-      ::close(children_[ready].pipe);
-      children_[ready].pipe = -1;
-      expect_success(children_[ready]);
+      const auto ready = wait(stop);
+      if (!ready) return std::nullopt;
+      Child& child = children_[*ready];
+      if (auto message = receive(child.pipe)) return message;
+      ::close(child.pipe);
+      child.pipe = -1;
+      expect_success(child);
     }
   }
 
@@ -168,14 +171,18 @@ private:
           WTERMSIG(status), strsignal(WTERMSIG(status))));
   }
 
-  /// A child that has something to say or has ended.
-  [[nodiscard]] std::size_t wait() const {
+  /// A child that has something to say or has ended; nothing when `stop` says so first.
+  [[nodiscard]] std::optional<std::size_t> wait(const std::function<bool()>& stop) const {
+    constexpr int kAskAgain = 100;  // ms
     std::vector<pollfd> pipes;
     for (const Child& child : children_) pipes.push_back({.fd = child.pipe, .events = POLLIN, .revents = 0});
     const auto open = [](const pollfd& one) { return one.fd >= 0; };
     if (std::none_of(pipes.begin(), pipes.end(), open)) throw CapabilityError("a worker process ended early");
-    while (::poll(pipes.data(), pipes.size(), -1) < 0)
-      if (errno != EINTR) throw CapabilityError("cannot wait for worker processes");
+    for (int ready = 0; ready <= 0;) {
+      if (stop && stop()) return std::nullopt;
+      ready = ::poll(pipes.data(), pipes.size(), stop ? kAskAgain : -1);
+      if (ready < 0 && errno != EINTR) throw CapabilityError("cannot wait for worker processes");
+    }
     const auto ready = std::find_if(pipes.begin(), pipes.end(), [](const pollfd& one) { return one.revents != 0; });
     return static_cast<std::size_t>(ready - pipes.begin());
   }
@@ -185,12 +192,13 @@ private:
 
 }  // namespace
 
-void run_in_processes(std::size_t count, int jobs, const Work& work,
-                      const std::function<void(std::size_t, const std::string&)>& done) {
+bool run_in_processes(std::size_t count, int jobs, const Work& work,
+                      const std::function<void(std::size_t, const std::string&)>& done,
+                      const std::function<bool()>& stop) {
   const std::size_t processes = std::min<std::size_t>(static_cast<std::size_t>(jobs), count);
-  if (processes <= 1) {
+  if (processes == 0 || (processes == 1 && !stop)) {
     for (std::size_t i = 0; i < count; ++i) done(i, work(i));
-    return;
+    return true;
   }
   std::cout.flush();
   SharedCounter counter;
@@ -199,13 +207,16 @@ void run_in_processes(std::size_t count, int jobs, const Work& work,
   std::map<std::size_t, Message> early;  // answers whose turn has not come
   for (std::size_t i = 0; i < count; ++i) {
     while (!early.contains(i)) {
-      Message message = children.next();
-      early.emplace(message.index, std::move(message));
+      std::optional<Message> message = children.next(stop);
+      if (!message) return false;
+      const std::size_t index = message->index;
+      early.emplace(index, std::move(*message));
     }
     const auto turn = early.extract(i);
     if (turn.mapped().code != ExitCode::Ok) throw WorkerError({turn.mapped().text, turn.mapped().code});
     done(i, turn.mapped().text);
   }
+  return true;
 }
 
 }  // namespace simsync

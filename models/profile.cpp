@@ -104,7 +104,8 @@ Profile profile_from(const Manifest& manifest, const Model& model, const Profile
   const Seconds estimated = target.forward() + target.backward();
   target.layers = request.mean ? means(steps) : medians(steps);
   if (steps.size() > 1) target.steps = std::move(steps);
-  target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name, manifest.device,
+  target.provenance = fmt::format("layer times of {} ({}, {}, batch {}, {})", manifest.name,
+                                  manifest.device == kUnknownDevice ? "unknown device" : manifest.device,
                                   manifest.precision, manifest.batch, manifest.source);
   target.source = scaled ? ProfileSource::MeasuredScaled : ProfileSource::Measured;
   target.basis = scaled ? TimeBasis::OtherBatch : TimeBasis::LayerTimes;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/csv.hpp"
@@ -72,6 +73,24 @@ std::string choices_text(const Summary& s) {
   if (within_error > 0)
     reasons += fmt::format("{} {} measured within the stated error", reasons.empty() ? "" : ",", within_error);
   return out + (reasons.empty() ? " none" : reasons) + "\n";
+}
+
+/// `968 MB/s`.
+std::string rate_text(BytesPerSecond rate) {
+  constexpr double kThousand = 1e3;
+  static constexpr std::array<const char*, 5> kUnits{"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
+  double value = rate.value();
+  std::size_t unit = 0;
+  for (; value >= kThousand && unit + 1 < kUnits.size(); ++unit) value /= kThousand;
+  return fmt::format("{:.3g} {}", value, kUnits.at(unit));
+}
+
+/// A fitted value as people write it: `968 MB/s` for `967620314B/s`. What has no unit stays.
+std::string for_people(const std::string& value) {
+  if (parse_number(value)) return value;
+  if (const auto rate = parse_bandwidth(value)) return rate_text(*rate);
+  if (const auto time = parse_seconds(value)) return format_seconds(*time);
+  return value;
 }
 
 }  // namespace
@@ -154,8 +173,9 @@ std::string describe(const StudyResult& result) {
                        rounded(result.transfer.mape_pct, 2), result.transfer.cases,
                        rounded(result.transfer.in_sample_pct, 2));
   for (const auto& p : result.parameters)
-    out += fmt::format("  fitted {} = {} ({}{} rows, rms {:.1f} %)\n", p.key, p.value,
-                       p.left_out.empty() ? "" : "without " + p.left_out + ", ", p.rows, p.rms_pct);
+    out += fmt::format("  fitted {} = {} ({}{} row{}, rms {:.1f} %)\n", p.key, for_people(p.value),
+                       p.left_out.empty() ? "" : "without " + p.left_out + ", ", p.rows, p.rows == 1 ? "" : "s",
+                       p.rms_pct);
   for (const auto& note : result.notes) out += fmt::format("  note: {}\n", note);
   for (const auto& finding : result.findings) out += fmt::format("  finding: {}\n", finding);
   for (const auto* c : worst(result))

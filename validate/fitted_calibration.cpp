@@ -130,9 +130,13 @@ std::vector<std::string> validity(const Study& study, const FittedSet& set) {
     ++range.cases;
   }
   std::vector<std::string> out;
-  for (const auto& [what, range] : found)
-    out.push_back(fmt::format("{} on {}, {} to {} workers, {}: {} cases of study {}", what.first, what.second,
-                              range.least, range.most, fmt::join(range.models, ", "), range.cases, study.name));
+  for (const auto& [what, range] : found) {
+    const std::string workers = range.least < range.most ? fmt::format("{} to {} workers", range.least, range.most)
+                                : range.most == 1        ? std::string("1 worker")
+                                                         : fmt::format("{} workers", range.most);
+    out.push_back(fmt::format("{} on {}, {}, {}: {} case{} of study {}", what.first, what.second, workers,
+                              fmt::join(range.models, ", "), range.cases, range.cases == 1 ? "" : "s", study.name));
+  }
   return out;
 }
 

@@ -1,7 +1,5 @@
 #include "sim/engine/predict.hpp"
 
-#include <fmt/format.h>
-
 #include "base/parse_units.hpp"
 #include "models/time_error.hpp"
 #include "sim/engine/interval.hpp"
@@ -37,9 +35,6 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.dropped_pct = 100.0 * prediction.dropped;
   row.memory = problem.memory;
   row.notes = problem.notes;
-  if (!row.memory.fits())
-    row.notes.insert(row.notes.begin(),
-                     fmt::format("{} with a batch of {} per worker {}", row.model, row.batch, misfit_text(row.memory)));
   return row;
 }
 

@@ -57,20 +57,20 @@ public:
     if (piece.resource == "server dispatch") return add(PartKind::Host, "server CPU", piece.length);
     if (piece.resource.starts_with("server") || piece.resource.starts_with("host"))
       return add(PartKind::Host, piece.resource, piece.length);
-    add(PartKind::Communication, words_of_link(piece), piece.length);
+    add(PartKind::Communication, words_of_link(piece), piece.length, class_of(piece.where));
   }
 
   /// Compute that is longer than the mean is a wait for who drew it.
   void tell_draws(Seconds mean) {
     const auto compute = parts_.find({PartKind::Compute, "compute"});
-    if (compute == parts_.end() || compute->second <= mean) return;
-    add(PartKind::Waiting, kSlowestRank, compute->second - mean);
-    compute->second = mean;
+    if (compute == parts_.end() || compute->second.time <= mean) return;
+    add(PartKind::Waiting, kSlowestRank, compute->second.time - mean);
+    compute->second.time = mean;
   }
 
   [[nodiscard]] std::vector<StepPart> parts() const {
     std::vector<StepPart> out;
-    for (const auto& [key, time] : parts_) out.push_back({key.first, key.second, time});
+    for (const auto& entry : parts_) out.push_back(entry.second);
     std::stable_sort(out.begin(), out.end(), [](const StepPart& a, const StepPart& b) { return a.time > b.time; });
     return out;
   }
@@ -82,8 +82,10 @@ private:
     return out;
   }
 
-  void add(PartKind kind, const std::string& name, Seconds time) {
-    if (time > Seconds{0.0}) parts_[{kind, name}] += time;
+  void add(PartKind kind, const std::string& name, Seconds time, const std::string& limit = {}) {
+    if (time <= Seconds{0.0}) return;
+    const StepPart fresh{.kind = kind, .name = name, .limit = limit.empty() ? name : limit, .time = {}};
+    parts_.try_emplace({kind, name}, fresh).first->second.time += time;
   }
 
   void add_compute(const PathPiece& piece) {
@@ -125,8 +127,8 @@ private:
 
   const Problem& problem_;
   double median_;
-  std::set<int> servers_;  ///< nodes that host them, unless every node does
-  std::map<std::pair<PartKind, std::string>, Seconds> parts_;
+  std::set<int> servers_;                                       ///< nodes that host them, unless every node does
+  std::map<std::pair<PartKind, std::string>, StepPart> parts_;  ///< by kind and name
 };
 
 std::string with_share(double share, const std::string& what) {

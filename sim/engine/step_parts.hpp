@@ -20,7 +20,8 @@ const char* name_of(PartKind kind);
 
 struct StepPart {
   PartKind kind = PartKind::Compute;
-  std::string name;  ///< `compute`, `ring on ethernet`, `ethernet of the servers`, `server CPU`
+  std::string name;   ///< `compute`, `ring on ethernet`, `ethernet of the servers`, `server CPU`
+  std::string limit;  ///< what parts of different strategies have in common: `ethernet`, for other kinds the name
   Seconds time;
 };
 

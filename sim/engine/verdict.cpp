@@ -15,32 +15,63 @@ namespace {
 std::string remedy(const std::string& what) {
   if (what == "compute") return "Faster compute";
   if (what == "host CPUs") return "Faster host CPUs";
+  if (what == kFreeConnections) return "A higher rate per connection, or more connections,";
+  if (what == kFreeNetwork) return "More bandwidth between nodes and a higher rate per connection";
   if (what.starts_with("bandwidth")) return "More " + what;
   return "Less " + what;
 }
 
+/// `1.231 s at best, 2.62x as fast`.
+std::string gain_text(const WhatIf& answer, Seconds step) {
+  return fmt::format("{} at best, {:.2f}x as fast", format_seconds(*answer.step), step / *answer.step);
+}
+
+/// The best answer to a single remedy, and the one to both of the network's together. Where a pair of limits is nearly
+/// as narrow as each other, one alone saves nothing.
 std::string help_text(const Explanation& e, const std::vector<WhatIf>& answers) {
-  const WhatIf* best = nullptr;
-  for (const WhatIf& answer : answers)
-    if (answer.step && (best == nullptr || *answer.step < *best->step)) best = &answer;
+  const WhatIf* alone = nullptr;
+  const WhatIf* together = nullptr;
+  for (const WhatIf& answer : answers) {
+    if (!answer.step) continue;
+    const WhatIf*& best = answer.what == kFreeNetwork ? together : alone;
+    if (best == nullptr || *answer.step < *best->step) best = &answer;
+  }
   constexpr double kWorthwhile = 0.99;
-  if (best == nullptr || *best->step > kWorthwhile * e.step) return " Nothing that could cost less would help alone.";
-  return fmt::format(" {} would help most: {} at best, {:.2f}x as fast.", remedy(best->what),
-                     format_seconds(*best->step), e.step / *best->step);
+  const bool alone_helps = alone != nullptr && *alone->step <= kWorthwhile * e.step;
+  const Seconds least = alone_helps ? *alone->step : e.step;
+  const bool together_helps = together != nullptr && *together->step <= kWorthwhile * least;
+  if (!alone_helps && !together_helps) return " Nothing that could cost less would help alone.";
+  if (!alone_helps)
+    return fmt::format(" {} would help together, neither alone: {}.", remedy(together->what),
+                       gain_text(*together, e.step));
+  std::string text = fmt::format(" {} would help most{}: {}.", remedy(alone->what),
+                                 together_helps ? " as a single change" : "", gain_text(*alone, e.step));
+  if (together_helps) text += fmt::format(" {} together: {}.", remedy(together->what), gain_text(*together, e.step));
+  return text;
 }
 
-double time_of(const std::vector<StepPart>& parts, const std::string& name) {
-  for (const StepPart& part : parts)
-    if (part.name == name) return part.time.value();
-  return 0.0;
+/// Time that a step spends on one limit, under whatever names.
+struct LimitTime {
+  Seconds time;
+  const StepPart* longest = nullptr;  ///< null: no time
+};
+
+LimitTime time_on(const std::vector<StepPart>& parts, const StepPart& limit) {
+  LimitTime out;
+  for (const StepPart& part : parts) {
+    if (part.kind != limit.kind || part.limit != limit.limit) continue;
+    out.time += part.time;
+    if (out.longest == nullptr) out.longest = &part;
+  }
+  return out;
 }
 
-/// The part of `slower` that it spends most on beyond what `faster` does; null: there is none.
+/// The part of `slower` on whose limit it spends most beyond what `faster` does; null: there is none.
 const StepPart* what_differs(const ComparedSide& slower, const ComparedSide& faster) {
   const StepPart* most = nullptr;
-  double difference = 0.0;
+  Seconds difference;
   for (const StepPart& part : slower.parts) {
-    const double more = part.time.value() - time_of(faster.parts, part.name);
+    const Seconds more = time_on(slower.parts, part).time - time_on(faster.parts, part).time;
     if (more <= difference) continue;
     difference = more;
     most = &part;
@@ -55,13 +86,23 @@ std::string bytes_text(const NicLoad& load) {
                      load.alone ? "one NIC (" + load.node + ")" : "each NIC", kBits * load.bandwidth.value() / kGiga);
 }
 
+/// What the time is spent on: `stream cap on ethernet`, or `ethernet` where parts of several names share it.
+std::string name_of(const LimitTime& spent) {
+  constexpr double kNearlyAll = 0.9;
+  // The same model computes as long on both sides; they differ in how much of it runs while nothing else does.
+  if (spent.longest->kind == PartKind::Compute) return spent.longest->name + " on the critical path";
+  return spent.longest->time >= kNearlyAll * spent.time ? spent.longest->name : spent.longest->limit;
+}
+
 std::string reason(const ComparedSide& slower, const ComparedSide& faster) {
   const StepPart* part = what_differs(slower, faster);
   if (part == nullptr) return {};
-  const double of_faster = time_of(faster.parts, part->name);
-  std::string text = fmt::format("{} spends {} on {}", slower.name, format_seconds(part->time), part->name);
-  text += of_faster > 0.0 ? fmt::format(", {} {}", faster.name, format_seconds(Seconds{of_faster}))
-                          : fmt::format(", {} nothing", faster.name);
+  const LimitTime more = time_on(slower.parts, *part);
+  const LimitTime less = time_on(faster.parts, *part);
+  std::string text =
+      fmt::format("{} spends {} on {}, {} ", slower.name, format_seconds(more.time), name_of(more), faster.name);
+  text += less.longest == nullptr ? "nothing" : format_seconds(less.time);
+  if (less.longest != nullptr && name_of(less) != name_of(more)) text += " on " + name_of(less);
   const auto mine = busiest_nic(slower.problem, slower.explanation);
   const auto other = busiest_nic(faster.problem, faster.explanation);
   constexpr double kMuchMore = 1.1;
@@ -87,7 +128,7 @@ std::string layer_times(ProfileSource source) {
 }  // namespace
 
 std::string verdict(const Problem& problem, const Explanation& explanation, const std::vector<StepPart>& parts,
-                    const std::vector<WhatIf>& answers) {
+                    const std::vector<WhatIf>& answers, std::size_t width) {
   if (parts.empty()) return {};
   const StepPart& most = parts.front();
   std::string text = fmt::format("Limited by {}: {} of the step's {} ({:.0f} %).", most.name, format_seconds(most.time),
@@ -100,8 +141,7 @@ std::string verdict(const Problem& problem, const Explanation& explanation, cons
     text += fmt::format(" The others wait {} for {}, whose GPUs are slower.", format_seconds(waits->time), slow);
   else if (waits != parts.end())
     text += fmt::format(" Steps vary: ranks wait {} for the slowest of them.", format_seconds(waits->time));
-  constexpr std::size_t kWidth = 80;
-  return wrapped(text, kWidth) + "\n";
+  return wrapped(text, width) + "\n";
 }
 
 std::optional<NicLoad> busiest_nic(const Problem& problem, const Explanation& explanation) {

@@ -10,9 +10,9 @@
 namespace simsync {
 
 /// What limits the step, by how much, what would help most, and which nodes the others wait for. One or two sentences
-/// in lines of at most 80 characters, the last one ended. `answers` are those of what_if.
+/// in lines of at most `width` characters, the last one ended. `answers` are those of what_if.
 std::string verdict(const Problem& problem, const Explanation& explanation, const std::vector<StepPart>& parts,
-                    const std::vector<WhatIf>& answers);
+                    const std::vector<WhatIf>& answers, std::size_t width = 80);
 
 /// One of two predictions that are compared.
 struct ComparedSide {

@@ -1,22 +1,60 @@
 #include "sim/engine/what_if.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "sim/engine/critical_path.hpp"
 
 namespace simsync {
 namespace {
 
-/// The class that `name` stands for, with bandwidth to spare; under a name of its own, because the same class may
-/// also serve where it is to stay as it is.
-void free_class(Cluster& cluster, std::string& name) {
+/// What of a link class is free.
+struct Freed {
+  bool bandwidth = true;
+  bool cap = true;
+};
+
+/// The class that `name` stands for, with bandwidth to spare, or without a cap of a connection; under a name of its
+/// own, because the same class may also serve where it is to stay as it is.
+void free_class(Cluster& cluster, std::string& name, Freed freed) {
   if (name.empty()) return;
   LinkClass link = cluster.links.at(name);
   link.name = name + " (free)";
-  link.bandwidth *= kFree;
-  link.per_flow_cap.reset();
+  if (freed.bandwidth) link.bandwidth *= kFree;
+  if (freed.cap) link.per_flow_cap.reset();
   name = link.name;
   cluster.links[link.name] = std::move(link);
+}
+
+Problem with_free_nics(const Problem& problem, Freed freed) {
+  Problem out = problem;
+  for (NodeGroup& group : out.cluster.groups) free_class(out.cluster, group.nic_link, freed);
+  if (freed.bandwidth) out.cluster.network.pair_bandwidth.reset();
+  compile_again(out);
+  return out;
+}
+
+bool caps_connections(const Cluster& cluster) {
+  return std::any_of(cluster.groups.begin(), cluster.groups.end(), [&](const NodeGroup& group) {
+    return !group.nic_link.empty() && cluster.links.at(group.nic_link).per_flow_cap;
+  });
+}
+
+struct Question {
+  const char* what;
+  Problem (*without)(const Problem&);
+};
+
+std::vector<Question> questions(const Problem& problem) {
+  std::vector<Question> out{{kLatency, with_free_latency}, {kFreeLinks, with_free_links_between_nodes}};
+  if (caps_connections(problem.cluster)) {
+    out.push_back({kFreeConnections, with_free_connections});
+    out.push_back({kFreeNetwork, with_free_network});
+  }
+  out.insert(out.end(), {{"bandwidth inside nodes", with_free_node_links},
+                         {"host CPUs", with_free_host_cpu},
+                         {"compute", with_free_compute}});
+  return out;
 }
 
 }  // namespace
@@ -57,12 +95,16 @@ Problem with_free_latency(const Problem& problem) {
   return out;
 }
 
+Problem with_free_links_between_nodes(const Problem& problem) {
+  return with_free_nics(problem, {.bandwidth = true, .cap = false});
+}
+
+Problem with_free_connections(const Problem& problem) {
+  return with_free_nics(problem, {.bandwidth = false, .cap = true});
+}
+
 Problem with_free_network(const Problem& problem) {
-  Problem out = problem;
-  for (NodeGroup& group : out.cluster.groups) free_class(out.cluster, group.nic_link);
-  out.cluster.network.pair_bandwidth.reset();
-  compile_again(out);
-  return out;
+  return with_free_nics(problem, {});
 }
 
 Problem with_free_node_links(const Problem& problem) {
@@ -70,7 +112,7 @@ Problem with_free_node_links(const Problem& problem) {
   for (NodeGroup& group : out.cluster.groups)
     for (std::string NodeFabric::*name : {&NodeFabric::gpu_link, &NodeFabric::pcie_link, &NodeFabric::switch_link,
                                           &NodeFabric::socket_link, &NodeFabric::memory_link})
-      free_class(out.cluster, group.fabric.*name);
+      free_class(out.cluster, group.fabric.*name, {});
   compile_again(out);
   return out;
 }
@@ -86,26 +128,25 @@ Problem with_free_host_cpu(const Problem& problem) {
   return out;
 }
 
+std::size_t what_if_count(const Problem& problem) {
+  return questions(problem).size();
+}
+
 std::int64_t what_if_budget(const Prediction& predicted) {
   constexpr std::int64_t kSomeSeconds = 200'000'000;
   return std::max(kSomeSeconds, predicted.work + predicted.work / 2);
 }
 
 void what_if(const Problem& problem, const Prediction& predicted, const std::function<void(const WhatIf&)>& answer) {
-  const auto ask = [&](const char* what, Problem (*without)(const Problem&)) {
-    const Problem changed = without(problem);
+  for (const Question& question : questions(problem)) {
+    const Problem changed = question.without(problem);
     ReplayOptions options = changed.options;
     options.record = false;
     options.most_work = what_if_budget(predicted);
     options.steps_per_worker = predicted.steps_per_worker;
     const Prediction replayed = replay(changed.plan, changed.cluster, options);
-    answer({what, replayed.finished ? std::optional(replayed.step) : std::nullopt});
-  };
-  ask(kLatency, with_free_latency);
-  ask("bandwidth between nodes", with_free_network);
-  ask("bandwidth inside nodes", with_free_node_links);
-  ask("host CPUs", with_free_host_cpu);
-  ask("compute", with_free_compute);
+    answer({question.what, replayed.finished ? std::optional(replayed.step) : std::nullopt});
+  }
 }
 
 }  // namespace simsync

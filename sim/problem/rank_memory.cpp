@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
@@ -72,13 +73,18 @@ std::string memory_text(const RankMemory& memory) {
 }
 
 std::string misfit_text(const RankMemory& memory) {
-  const auto bytes = [](Bytes amount) { return format_bytes(static_cast<double>(amount.count)); };
   const MemoryBound& bound = memory.bound;
-  return fmt::format(
-      "does not fit: {} (weights {}, optimizer {}, buffers {}, gradients {}, activations {}); it would run only with "
-      "recomputation, offloading or a smaller batch",
-      memory_text(memory), bytes(bound.weights), bytes(bound.state), bytes(bound.buffers), bytes(bound.gradients),
-      bytes(bound.activations));
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, Bytes amount) {
+    if (amount.count > 0) parts.push_back(fmt::format("{} {}", name, format_bytes(static_cast<double>(amount.count))));
+  };
+  add("weights", bound.weights);
+  add("optimizer", bound.state);
+  add("buffers", bound.buffers);
+  add("gradients", bound.gradients);
+  add("activations", bound.activations);
+  return fmt::format("does not fit: {} ({}); it would run only with recomputation, offloading or a smaller batch",
+                     memory_text(memory), fmt::join(parts, ", "));
 }
 
 }  // namespace simsync

@@ -1,5 +1,7 @@
 #include "sim/timeline/timeline.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -56,7 +58,11 @@ public:
     }
     for (const Line& line : lines()) write_line(line);
     out_ << "\n]}\n";
-    return rows_.left_out();
+    std::vector<std::string> left_out = rows_.left_out();
+    if (arrows_.left_out > 0)
+      left_out.push_back(fmt::format("{} of {} arrows: between the same two merged boxes it draws one, and at most {}",
+                                     arrows_.left_out, arrows_.left_out + arrows_.drawn.size(), kMostArrows));
+    return left_out;
   }
 
 private:
@@ -105,11 +111,11 @@ private:
     std::vector<Line> out;
     for (std::size_t i = 0; i < rows_.events().size(); ++i)
       out.push_back({rows_.events()[i].begin, Line::Kind::Box, i});
-    for (std::size_t i = 0; i < arrows_.size(); ++i) {
-      const TimelineEvent& from = rows_.events()[arrows_[i].from];
+    for (std::size_t i = 0; i < arrows_.drawn.size(); ++i) {
+      const detail::TimelineArrow& arrow = arrows_.drawn[i];
       // Inside the box: at its very end it is over.
-      out.push_back({std::max(from.begin, from.end - 1), Line::Kind::ArrowBegin, i});
-      out.push_back({rows_.events()[arrows_[i].to].begin, Line::Kind::ArrowEnd, i});
+      out.push_back({std::max(rows_.events()[arrow.from].begin, arrow.ended - 1), Line::Kind::ArrowBegin, i});
+      out.push_back({arrow.began, Line::Kind::ArrowEnd, i});
     }
     for (std::size_t i = 0; i < samples_.size(); ++i) out.push_back({samples_[i].at, Line::Kind::Counter, i});
     std::stable_sort(out.begin(), out.end(),
@@ -122,9 +128,9 @@ private:
       case Line::Kind::Box:
         return write_event(rows_.events()[line.index]);
       case Line::Kind::ArrowBegin:
-        return write_arrow_end(line, rows_.events()[arrows_[line.index].from], "s");
+        return write_arrow_end(line, rows_.events()[arrows_.drawn[line.index].from], "s");
       case Line::Kind::ArrowEnd:
-        return write_arrow_end(line, rows_.events()[arrows_[line.index].to], "f");
+        return write_arrow_end(line, rows_.events()[arrows_.drawn[line.index].to], "f");
       case Line::Kind::Counter:
         return write_sample(samples_[line.index]);
     }
@@ -136,7 +142,7 @@ private:
     const auto& thread = rows_.threads()[static_cast<std::size_t>(event.thread)];
     Json json{{"ph", phase},          {"pid", thread.process}, {"tid", thread.number}, {"ts", microseconds(line.at)},
               {"id", line.index + 1}, {"name", "lets begin"},  {"cat", "cause"}};
-    if (line.kind == Line::Kind::ArrowEnd) json["bp"] = "e";  // binds to the box that begins there
+    if (line.kind == Line::Kind::ArrowEnd) json["bp"] = "e";  // binds to the box around it
     put(json);
   }
 
@@ -294,7 +300,7 @@ private:
   const Cluster& cluster_;
   const Prediction& prediction_;
   TimelineRows rows_;
-  std::vector<detail::TimelineArrow> arrows_;
+  detail::TimelineArrows arrows_;
   std::vector<Sample> samples_;
   bool first_ = true;
 };

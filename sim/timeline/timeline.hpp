@@ -29,7 +29,8 @@ struct TimelineOptions {
 /// link that carried anything of the ranks drawn; one process for what belongs to no node (`network`: leaf uplinks) and
 /// one for the boundaries of iterations (`job`). Events of one row never overlap: what runs at the same time gets a row
 /// of the same name with a number, up to nine, the last of which says how many found no row. The flows of one op that
-/// cross a link together are one event. Arrows lead from what ended to what it let begin, where that is on another row.
+/// cross a link together are one event. Arrows lead from what ended to what it let begin, where that is on another row,
+/// also from and to merged boxes; where there are too many, those of the critical path stay.
 /// Counters show the rate of each link, whoever sends (Traffic::rates). Times are microseconds, on a grid of a
 /// nanosecond. In a folded replay the names of the processes say how many nodes each stands for.
 std::vector<std::string> write_timeline(std::ostream& out, const Recorded& recorded,

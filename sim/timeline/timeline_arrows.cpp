@@ -1,46 +1,66 @@
 #include "sim/timeline/timeline_arrows.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
 namespace simsync::detail {
 namespace {
 
-constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-
-/// The first and the last box of each span; a span of a collective has one on every device, and the first counts.
-struct Boxes {
-  std::vector<std::size_t> first, last;
-};
-
-Boxes boxes_of(const TimelineRows& rows, std::size_t spans) {
-  Boxes out{std::vector<std::size_t>(spans, kNone), std::vector<std::size_t>(spans, kNone)};
-  const auto& events = rows.events();
-  for (std::size_t id = 0; id < events.size(); ++id) {
-    const TimelineEvent& event = events[id];
-    const bool of_span = event.kind == TimelineEvent::Kind::Op || event.kind == TimelineEvent::Kind::Part;
-    if (!of_span || event.merged > 1) continue;
-    const auto span = static_cast<std::size_t>(event.index);
-    if (out.first[span] == kNone ||
-        (event.thread == events[out.first[span]].thread && event.begin < events[out.first[span]].begin))
-      out.first[span] = id;
-    if (out.last[span] == kNone ||
-        (event.thread == events[out.last[span]].thread && event.end >= events[out.last[span]].end))
-      out.last[span] = id;
+/// The spans on the chain of causes that ends with each iteration, as far as they were recorded.
+std::vector<bool> critical_spans(const Prediction& prediction) {
+  const auto& spans = prediction.spans;
+  std::vector<bool> out(spans.size(), false);
+  std::set<int> ended;  // iterations whose last span has been met: spans are in order of completion
+  for (std::size_t id = spans.size(); id-- > 0;) {
+    if (!ended.insert(spans[id].iteration).second) continue;
+    for (auto at = static_cast<std::int32_t>(id); at >= 0 && !out[static_cast<std::size_t>(at)];
+         at = spans[static_cast<std::size_t>(at)].cause)
+      out[static_cast<std::size_t>(at)] = true;
   }
   return out;
 }
 
+bool stands_for_several(const TimelineEvent& box) {
+  return box.merged > 1 || box.kind == TimelineEvent::Kind::More;
+}
+
+std::optional<TimelineArrow> arrow_to(const TimelineRows& rows, const Prediction& prediction, std::size_t span) {
+  const std::int32_t cause = prediction.spans[span].cause;
+  if (cause < 0) return std::nullopt;
+  const TimelineArrow arrow{.from = rows.box_of_end(static_cast<std::size_t>(cause)),
+                            .to = rows.box_of_begin(span),
+                            .ended = nanoseconds(prediction.spans[static_cast<std::size_t>(cause)].end),
+                            .began = nanoseconds(prediction.spans[span].start)};
+  if (arrow.from == kNoBox || arrow.to == kNoBox || arrow.ended > arrow.began) return std::nullopt;
+  if (rows.events()[arrow.from].thread == rows.events()[arrow.to].thread) return std::nullopt;
+  return arrow;
+}
+
 }  // namespace
 
-std::vector<TimelineArrow> arrows_of(const TimelineRows& rows, const Prediction& prediction, std::size_t most) {
-  const Boxes boxes = boxes_of(rows, prediction.spans.size());
-  const auto& events = rows.events();
-  std::vector<TimelineArrow> out;
-  for (std::size_t id = 0; id < prediction.spans.size() && out.size() < most; ++id) {
-    if (prediction.spans[id].cause < 0) continue;
-    const std::size_t from = boxes.last[static_cast<std::size_t>(prediction.spans[id].cause)];
-    const std::size_t to = boxes.first[id];
-    if (from == kNone || to == kNone || events[from].thread == events[to].thread) continue;
-    if (events[from].end <= events[to].begin) out.push_back({from, to});
+TimelineArrows arrows_of(const TimelineRows& rows, const Prediction& prediction, std::size_t most) {
+  const std::vector<bool> critical = critical_spans(prediction);
+  std::vector<std::pair<std::size_t, TimelineArrow>> chosen;  // by the span that it leads to
+  std::set<std::pair<std::size_t, std::size_t>> known;        // pairs of boxes, one of which is merged
+  TimelineArrows out;
+  for (const bool of_path : {true, false}) {
+    for (std::size_t span = 0; span < critical.size(); ++span) {
+      if (critical[span] != of_path) continue;
+      const auto arrow = arrow_to(rows, prediction, span);
+      if (!arrow) continue;
+      const auto& events = rows.events();
+      const bool merged = stands_for_several(events[arrow->from]) || stands_for_several(events[arrow->to]);
+      const bool again = merged && !known.insert({arrow->from, arrow->to}).second;
+      if (again || chosen.size() == most)
+        ++out.left_out;
+      else
+        chosen.emplace_back(span, *arrow);
+    }
   }
+  std::sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& entry : chosen) out.drawn.push_back(entry.second);
   return out;
 }
 

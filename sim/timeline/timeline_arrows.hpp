@@ -11,10 +11,18 @@ namespace simsync::detail {
 struct TimelineArrow {
   std::size_t from = 0;
   std::size_t to = 0;
+  std::int64_t ended = 0;  ///< ns: end of the span that it comes from; inside a merged box not the end of the box
+  std::int64_t began = 0;  ///< ns: begin of the span that it leads to
 };
 
-/// One for each span whose cause (Span::cause) is drawn on another row, where both are boxes of their own and not
-/// merged with others; of more than `most` the first.
-std::vector<TimelineArrow> arrows_of(const TimelineRows& rows, const Prediction& prediction, std::size_t most);
+struct TimelineArrows {
+  std::vector<TimelineArrow> drawn;  ///< in order of the spans that they lead to
+  std::size_t left_out = 0;
+};
+
+/// One for each span whose cause (Span::cause) is drawn on another row, in a box of its own or in a merged one; between
+/// the same two merged boxes only the first. Of more than `most`, those first on the chain of causes that ends with
+/// each iteration, its critical path.
+TimelineArrows arrows_of(const TimelineRows& rows, const Prediction& prediction, std::size_t most);
 
 }  // namespace simsync::detail

@@ -53,7 +53,11 @@ std::int64_t nanoseconds(Seconds t) {
 }
 
 TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction, const TimelineOptions& options)
-    : plan_(plan), prediction_(prediction), filter_(plan, {prediction.ranks, prediction.nodes}, options.ranks) {
+    : plan_(plan),
+      prediction_(prediction),
+      filter_(plan, {prediction.ranks, prediction.nodes}, options.ranks),
+      first_id_(prediction.spans.size(), -1),
+      last_id_(prediction.spans.size(), -1) {
   choose_iterations(options);
   add_iterations();
   // What had begun of the next iteration when the last one ended is left out.
@@ -118,7 +122,7 @@ void TimelineRows::add_iterations() {
 namespace {
 
 /// Boxes shorter than `length` become one with those that begin within `length` after the first of them.
-void merge_short(std::vector<TimelineEvent>& events, std::int64_t length) {
+void merge_short(std::vector<TimelineEvent>& events, std::int64_t length, std::vector<std::int32_t>& merged_into) {
   std::vector<TimelineEvent> out;
   std::size_t open = 0;  // in `out`, the box that takes others in
   bool any = false;
@@ -129,6 +133,7 @@ void merge_short(std::vector<TimelineEvent>& events, std::int64_t length) {
       box.end = std::max(box.end, event.end);
       box.merged += event.merged;
       box.bytes += event.bytes;
+      if (event.id >= 0) merged_into[static_cast<std::size_t>(event.id)] = box.id;
       continue;
     }
     if (is_short) {
@@ -158,7 +163,7 @@ void TimelineRows::thin_out(std::size_t most_boxes) {
   const std::int64_t whole = nanoseconds(prediction_.iteration_end[end_ - 1]) - begin;
   std::int64_t length = whole / kFinest + 1;
   while (boxes() > most_boxes && length <= 2 * whole) {
-    for (auto& row : rows_) merge_short(row.second, length);
+    for (auto& row : rows_) merge_short(row.second, length, merged_into_);
     length *= 2;
   }
   left_out_.push_back(fmt::format("single boxes shorter than {}: neighbors are merged, {} boxes to {}",
@@ -180,6 +185,22 @@ std::vector<Place> TimelineRows::devices_of(const Op& op, int cell) const {
   return out;
 }
 
+void TimelineRows::add_box(const RowKey& row, TimelineEvent event) {
+  event.id = static_cast<std::int32_t>(merged_into_.size());
+  merged_into_.push_back(-1);
+  const auto span = static_cast<std::size_t>(event.index);
+  if (first_id_[span] < 0) first_id_[span] = last_id_[span] = event.id;
+  if (event.kind == TimelineEvent::Kind::Part) last_id_[span] = event.id;
+  rows_[row].push_back(event);
+}
+
+std::size_t TimelineRows::box_of(std::int32_t id) const {
+  if (id < 0) return kNoBox;
+  auto at = static_cast<std::size_t>(id);
+  while (merged_into_[at] >= 0) at = static_cast<std::size_t>(merged_into_[at]);
+  return index_of_[at];
+}
+
 void TimelineRows::add_span(std::int32_t index) {
   const Span& span = prediction_.spans[static_cast<std::size_t>(index)];
   const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
@@ -187,20 +208,17 @@ void TimelineRows::add_span(std::int32_t index) {
   switch (op.kind) {
     case OpKind::Compute:
       if (op.parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.cell).front()));
-      rows_[compute_row(devices_of(op, span.cell).front())].push_back(event);
-      return;
+      return add_box(compute_row(devices_of(op, span.cell).front()), event);
     case OpKind::HostWork:
-      rows_[work_row(place_of(op.from, op, span.cell))].push_back(event);
-      return;
+      return add_box(work_row(place_of(op.from, op, span.cell)), event);
     case OpKind::Transfer: {
       const Place from = place_of(op.from, op, span.cell);
       const Place to = place_of(op.to, op, span.cell);
-      rows_[communication_row(from.gpu >= 0 ? from : to)].push_back(event);
-      return;
+      return add_box(communication_row(from.gpu >= 0 ? from : to), event);
     }
     case OpKind::Collective:
       for (const Place& device : devices_of(op, span.cell))
-        if (filter_.keeps(device)) rows_[communication_row(device)].push_back(event);
+        if (filter_.keeps(device)) add_box(communication_row(device), event);
       return;
   }
 }
@@ -214,8 +232,8 @@ void TimelineRows::add_parts(std::int32_t index, const RowKey& row) {
     const Seconds begin = span.start + scale * done;
     done += op.parts[part].duration;
     const Seconds end = part + 1 < op.parts.size() ? span.start + scale * done : span.end;
-    rows_[row].push_back(
-        {nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part)});
+    add_box(row,
+            {nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part)});
   }
 }
 
@@ -253,6 +271,7 @@ int TimelineRows::spread(std::vector<TimelineEvent>& events, int first) {
       more.end = free_at[kMostThreads] = std::max(more.end, event.end);
       more.count = more.kind == TimelineEvent::Kind::More ? more.count + 1 : 2;
       more.kind = TimelineEvent::Kind::More;
+      if (event.id >= 0) merged_into_[static_cast<std::size_t>(event.id)] = more.id;
       continue;
     }
     if (lane == free_at.size()) free_at.push_back(0);
@@ -280,6 +299,9 @@ void TimelineRows::finish() {
     events = {};
   }
   rows_.clear();
+  index_of_.assign(merged_into_.size(), kNoBox);
+  for (std::size_t i = 0; i < events_.size(); ++i)
+    if (events_[i].id >= 0) index_of_[static_cast<std::size_t>(events_[i].id)] = i;
 }
 
 std::vector<int> TimelineRows::processes() const {

@@ -39,7 +39,11 @@ struct TimelineEvent {
   double bytes = 0.0;       ///< Flow: all of them together
   int thread = 0;           ///< set by finish()
   std::int32_t merged = 1;  ///< boxes that it stands for; it shows the first
+  std::int32_t id = -1;     ///< of the box of a span, in the order of their making; -1: not of a span
 };
+
+/// No box.
+inline constexpr std::size_t kNoBox = static_cast<std::size_t>(-1);
 
 /// Threads that a row is split into at most; one more tells how much did not fit.
 inline constexpr int kMostThreads = 8;
@@ -71,9 +75,17 @@ public:
   /// What was left out, for people.
   [[nodiscard]] const std::vector<std::string>& left_out() const { return left_out_; }
   [[nodiscard]] const InstanceFilter& filter() const { return filter_; }
+  /// Index into events() of the box in which a span (index into Prediction::spans) begins: its own, or the one that it
+  /// was merged into. A collective has one on every device, and the first counts. kNoBox: it is not drawn.
+  [[nodiscard]] std::size_t box_of_begin(std::size_t span) const { return box_of(first_id_[span]); }
+  /// Likewise where it ends.
+  [[nodiscard]] std::size_t box_of_end(std::size_t span) const { return box_of(last_id_[span]); }
 
 private:
   void add_iterations();
+  /// Adds the box of a span, or of a part of it.
+  void add_box(const RowKey& row, TimelineEvent event);
+  [[nodiscard]] std::size_t box_of(std::int32_t id) const;
   void add_span(std::int32_t index);
   void add_parts(std::int32_t index, const RowKey& row);
   void add_flow(std::int32_t index);
@@ -85,7 +97,7 @@ private:
   void thin_out(std::size_t most_boxes);
   void finish();
   /// Distributes events, which are in order of time, over threads from number `first` on; returns how many.
-  static int spread(std::vector<TimelineEvent>& events, int first);
+  int spread(std::vector<TimelineEvent>& events, int first);
 
   const Plan& plan_;
   const Prediction& prediction_;
@@ -97,6 +109,9 @@ private:
   std::map<std::tuple<int, OpId, int>, std::size_t> last_flow_;  ///< link, op, iteration -> latest event of its row
   std::vector<Thread> threads_;
   std::vector<TimelineEvent> events_;
+  std::vector<std::int32_t> first_id_, last_id_;  ///< of the boxes of each span; -1: none
+  std::vector<std::int32_t> merged_into_;         ///< by id: the id of the box that took it in; -1: none did
+  std::vector<std::size_t> index_of_;             ///< by id: in events_, of boxes that were not taken in
 };
 
 /// Time on the grid of a timeline.

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <vector>
 
 #include "base/error.hpp"
@@ -43,4 +44,22 @@ TEST_CASE("worker processes do not hear what interrupts their parent", "[cli]") 
   std::vector<std::string> answers;
   run_in_processes(2, 2, work, [&](std::size_t, const std::string& text) { answers.push_back(text); });
   CHECK(answers == std::vector<std::string>{"alive", "alive"});
+}
+
+TEST_CASE("work that is stopped ends while a process is busy, and what was done stays", "[cli]") {
+  // One process: the second answer would take 60 s.
+  const auto work = [](std::size_t i) {
+    if (i > 0) ::sleep(60);
+    return std::to_string(i);
+  };
+  std::vector<std::string> answers;
+  const auto begin = std::chrono::steady_clock::now();
+  const bool all = run_in_processes(
+      3, 1, work, [&](std::size_t, const std::string& text) { answers.push_back(text); },
+      [&] { return !answers.empty(); });
+  CHECK(!all);
+  CHECK(answers == std::vector<std::string>{"0"});
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
+  CHECK(run_in_processes(
+      2, 1, [](std::size_t) { return std::string{}; }, [](std::size_t, const std::string&) {}, [] { return false; }));
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws docs/vgg16-g4dn.svg: predicted and measured throughput of VGG16 against workers.
 
-    simsync validate docs/vgg16-g4dn.yaml --csv docs/vgg16-g4dn.csv
+    simsync validate autodist-g4dn --case 'autodist-vgg16-*' > docs/vgg16-g4dn.csv
     python3 docs/plot_scaling.py docs/vgg16-g4dn.csv docs/vgg16-g4dn.svg
 
 Needs python3-matplotlib.

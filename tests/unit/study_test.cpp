@@ -146,7 +146,8 @@ TEST_CASE("errors of a study name file, line, key and mend", "[validate]") {
           "study.yaml:11:32: error: 'samples' is not one of samples_per_s, samples_per_s_per_worker, s, ms\n"
           "   11 | measured: {column: rate, unit: samples}\n"
           "      |                                ^\n"
-          "  key:  measured.unit");
+          "  key:  measured.unit\n"
+          "  help: did you mean 'samples_per_s' or 'samples_per_s_per_worker'?");
   }
   SECTION("a field that is neither column nor name") {
     CHECK(error(with("{column: gpus}", "{set: {a: 1}}")) ==

@@ -122,6 +122,7 @@ Problem with_free_host_cpu(const Problem& problem) {
   for (NodeGroup& group : out.cluster.groups) {
     group.cpu.per_tensor = group.cpu.dispatch_latency = Seconds{0.0};
     group.cpu.update_rate *= kFree;
+    group.cpu.memory_bandwidth.reset();
     group.cpu.sum_rate *= kFree;
   }
   compile_again(out);

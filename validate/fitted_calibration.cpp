@@ -109,12 +109,7 @@ std::string short_name(const std::string& name) {
   return name.find('/') == std::string::npos ? name : std::filesystem::path(name).stem().string();
 }
 
-std::string strategy_name(const Study& study, const Case& c) {
-  return study.strategy.column.empty() ? short_name(c.request.strategy)
-                                       : study.table.cell(c.row, study.strategy.column);
-}
-
-/// One line for each strategy and cluster, as the study names them: its models and numbers of workers.
+/// One line for each strategy and cluster, by the names that `predict` takes: models and numbers of workers.
 std::vector<std::string> validity(const Study& study, const FittedSet& set) {
   struct Range {
     std::set<std::string> models;
@@ -123,7 +118,7 @@ std::vector<std::string> validity(const Study& study, const FittedSet& set) {
   };
   std::map<std::pair<std::string, std::string>, Range> found;
   for (const auto* c : set.cases) {
-    Range& range = found[{strategy_name(study, c->the_case), short_name(c->asked.cluster)}];
+    Range& range = found[{short_name(c->asked.strategy), short_name(c->asked.cluster)}];
     range.models.insert(short_name(c->asked.model));
     range.least = range.cases == 0 ? c->asked.workers : std::min(range.least, c->asked.workers);
     range.most = std::max(range.most, c->asked.workers);

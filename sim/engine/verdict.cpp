@@ -179,7 +179,8 @@ std::string rests_on(const Problem& problem, const PredictRequest& request) {
   if (problem.network == NetworkBasis::Calibrated) {
     network = "calibrated network";
   } else if (problem.network == NetworkBasis::Set) {
-    network = "network of the cluster file with rates from --set";
+    network = request.calibration.empty() ? "network of the cluster file" : "calibrated network";
+    network += " with rates from --set";
   } else if (!request.calibration.empty()) {
     network += " (the calibration has no rate of the links that this job uses)";
   }

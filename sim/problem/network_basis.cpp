@@ -40,10 +40,15 @@ bool same_rates(const Cluster& a, const Cluster& b, const std::set<std::string>&
          });
 }
 
-bool has_rate(const Calibration& calibration, const std::set<std::string>& links) {
+bool has_rate(const Calibration& calibration, const Plan& plan, const std::set<std::string>& links) {
+  const bool collectives =
+      std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.kind == OpKind::Collective; });
   const auto counts = [&](const CalibratedParameter& parameter) {
     const std::string& key = parameter.key;
-    if (key.starts_with("collective.") || key.starts_with("network.")) return true;
+    // What compute loses, or a start-up cost, tells no rate.
+    if (key == "collective.interference" || key == "collective.launch") return false;
+    if (key.starts_with("collective.")) return collectives;
+    if (key.starts_with("network.")) return true;
     return std::any_of(links.begin(), links.end(), [&](const std::string& link) {
       const std::string of_link = "link." + link + ".";
       return key == of_link + "bandwidth" || key == of_link + "efficiency" || key == of_link + "per_flow_cap";
@@ -57,8 +62,8 @@ bool has_rate(const Calibration& calibration, const std::set<std::string>& links
 NetworkBasis network_basis(const Plan& plan, const Cluster& described, const Cluster& used,
                            const Calibration* calibration) {
   const std::set<std::string> links = crossed_links(plan, used);
-  if (calibration != nullptr && has_rate(*calibration, links)) return NetworkBasis::Calibrated;
-  return same_rates(described, used, links) ? NetworkBasis::File : NetworkBasis::Set;
+  if (!same_rates(described, used, links)) return NetworkBasis::Set;
+  return calibration != nullptr && has_rate(*calibration, plan, links) ? NetworkBasis::Calibrated : NetworkBasis::File;
 }
 
 }  // namespace simsync

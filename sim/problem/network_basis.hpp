@@ -11,7 +11,7 @@ namespace simsync {
 enum class NetworkBasis {
   File,        ///< the cluster file
   Set,         ///< a rate, or a limit of the network, is set to another value
-  Calibrated,  ///< a calibration has such a rate, a limit of the network or what collectives cost
+  Calibrated,  ///< a calibration has such a rate, a limit of the network or, for a job with collectives, their costs
 };
 
 /// `described` is the cluster without the request's settings, `used` with them; `calibration` may be null.

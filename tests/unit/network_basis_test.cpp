@@ -56,7 +56,11 @@ TEST_CASE("a calibration counts where it has what the job's communication rests 
   CHECK(with(8, "link.pcie3.efficiency", "0.3") == NetworkBasis::File);
   CHECK(with(4, "link.pcie3.efficiency", "0.3") == NetworkBasis::Calibrated);
   CHECK(with(8, "link.ethernet.per_flow_cap", "20Gbps") == NetworkBasis::Calibrated);
-  CHECK(with(8, "collective.launch", "20us") == NetworkBasis::Calibrated);
+  CHECK(with(8, "collective.per_step_inter", "20us") == NetworkBasis::Calibrated);
+  CHECK(with(8, "collective.launch", "20us") == NetworkBasis::File);
+  // A rate that is set besides is as little known as without the calibration.
+  const test::ScratchFile file(calibration_of("link.ethernet.per_flow_cap", "20Gbps", "\"ddp\""), "cal.yaml");
+  CHECK(basis(8, {{"link.ethernet.bandwidth", "10Gbps"}}, file.path()) == NetworkBasis::Set);
 }
 
 TEST_CASE("a calibration of other strategies is noted", "[problem]") {

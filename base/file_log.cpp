@@ -61,7 +61,7 @@ bool FileLog::note(const std::string& path) {
   if (is_special(path)) return false;
   const Identity identity = identity_of(path);
   for (const Output& output : outputs_) {
-    if (output.identity == identity) refuse(path, fmt::format("{} ({} {})", kBoth, output.flag, output.path));
+    if (identity_of(output.path) == identity) refuse(path, fmt::format("{} ({} {})", kBoth, output.flag, output.path));
   }
   return read_.insert(identity).second;
 }
@@ -81,10 +81,10 @@ void FileLog::add_output(const std::string& path, const std::string& flag) {
   const Identity identity = identity_of(path);
   if (read_.contains(identity)) refuse(path, fmt::format("{} ({})", kBoth, flag));
   for (const Output& output : outputs_) {
-    if (output.identity == identity && output.flag != flag)
+    if (output.flag != flag && identity_of(output.path) == identity)
       refuse(path, fmt::format("is the output of both {} and {}", output.flag, flag));
   }
-  outputs_.push_back({identity, path, flag});
+  outputs_.push_back({path, flag});
 }
 
 void FileLog::expect_no_input(const std::string& path) const {

@@ -45,8 +45,8 @@ private:
     std::string path;
     friend auto operator<=>(const Identity&, const Identity&) = default;
   };
+  /// Its identity is asked for anew each time: the file may have been made, or replaced, since it was announced.
   struct Output {
-    Identity identity;
     std::string path;
     std::string flag;
   };

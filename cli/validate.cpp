@@ -59,6 +59,7 @@ void write_calibrations(const ValidateOptions& options, const Study& study, cons
   if (found.empty()) std::cerr << fmt::format("note: nothing is fitted in study '{}'\n", study.name);
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::string path = numbered(options.calibration_out, i + 1, found.size());
+    announce_output(path, "--calibration-out");  // a numbered one may be another flag's
     write_file(path, to_yaml(found[i]));
     std::cerr << fmt::format("{} is for\n  {}\n", path, fmt::join(found[i].valid_for, "\n  "));
   }

@@ -1,5 +1,5 @@
 // The numbers that NCCL's tuner goes by: times in us, bandwidths in GB/s. Each table names the release and the file
-// that it was read from; a release between two of them goes by the earlier one. Private to sim/plan.
+// that it was read from, and in `first` the release from which on it is used. Private to sim/plan.
 #pragma once
 #include <array>
 #include <limits>

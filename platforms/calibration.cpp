@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
@@ -18,6 +19,19 @@ std::vector<std::pair<std::string, std::string>> Calibration::settings() const {
   auto out = assumed;
   for (const auto& parameter : parameters) out.emplace_back(parameter.key, parameter.scale.exact_text(parameter.value));
   return out;
+}
+
+bool Calibration::may_be_for(const std::string& name) const {
+  constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+  const auto has_name = [&](const std::string& line) {
+    for (std::size_t at = line.find_first_of(kOfNames); at < line.size(); at = line.find_first_of(kOfNames, at)) {
+      const std::size_t end = std::min(line.find_first_not_of(kOfNames, at), line.size());
+      if (line.compare(at, end - at, name) == 0) return true;
+      at = end;
+    }
+    return false;
+  };
+  return valid_for.empty() || std::any_of(valid_for.begin(), valid_for.end(), has_name);
 }
 
 bool operator==(const Calibration& a, const Calibration& b) {

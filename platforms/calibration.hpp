@@ -48,6 +48,8 @@ struct Calibration {
   [[nodiscard]] double covariance(std::size_t a, std::size_t b) const {
     return correlation[a][b] * parameters[a].deviation * parameters[b].deviation;
   }
+  /// Whether `valid_for` is empty or has the name, as a word of its own.
+  [[nodiscard]] bool may_be_for(const std::string& name) const;
   /// Every setting that it stands for: what was assumed, then what was fitted.
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> settings() const;
   /// Equal content; `file` does not count.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "base/error.hpp"
@@ -59,17 +58,8 @@ namespace {
 
 /// Notes when a calibration says what its rows were of, and the strategy is not among it.
 void note_validity(const Calibration& calibration, const std::string& strategy, std::vector<std::string>& notes) {
-  constexpr const char* kOfNames = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
-  const auto names = [&](const std::string& text) {
-    for (std::size_t at = text.find(strategy); at != std::string::npos; at = text.find(strategy, at + 1)) {
-      const std::size_t end = at + strategy.size();
-      const bool begins = at == 0 || std::strchr(kOfNames, text[at - 1]) == nullptr;
-      if (begins && (end == text.size() || std::strchr(kOfNames, text[end]) == nullptr)) return true;
-    }
-    return false;
-  };
+  if (calibration.may_be_for(strategy)) return;
   const auto& said = calibration.valid_for;
-  if (said.empty() || std::any_of(said.begin(), said.end(), names)) return;
   const std::string more = said.size() > 1 ? fmt::format(", and {} more", said.size() - 1) : "";
   notes.push_back(fmt::format("calibration {} does not name strategy '{}': it was fitted to {}{}", calibration.file,
                               strategy, said.front(), more));

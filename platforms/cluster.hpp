@@ -85,8 +85,8 @@ struct CpuClass {
   Seconds send_ahead;
   BytesPerSecond update_rate{4e9};  ///< gradient bytes applied (sum + optimizer) per second and thread
   BytesPerSecond sum_rate{8e9};     ///< bytes added per second and thread when summing on a host
-  /// Bytes that all threads together read and write in memory per second; none: never what bounds them. Bounds sums and
-  /// updates that several threads share (GraphStrategy::parallel_host_ops).
+  /// Bytes that all threads together read and write in memory per second, for the sums and updates that run at a time;
+  /// none: never what bounds them.
   std::optional<BytesPerSecond> memory_bandwidth;
   friend bool operator==(const CpuClass&, const CpuClass&) = default;
 };

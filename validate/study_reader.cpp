@@ -29,6 +29,7 @@ private:
   void filter_keys(yaml::Mapping& m, RowFilter& rows) const;
   /// Adds to the notes of the study, once for each filter.
   void note_without_rows(const yaml::Node& node, const RowFilter& rows) const;
+  void note_absent_values(const yaml::Node& values, const std::string& column) const;
   void read_rows(const yaml::Node& node);
   Settings settings(const yaml::Node& node) const;
   MappedValue mapped(const yaml::Node& node) const;
@@ -85,8 +86,21 @@ std::vector<RowFilter::Condition> StudyReader::conditions(const yaml::Node& node
       continue;
     }
     out.push_back({name, texts(values)});
+    if (values.is_sequence()) note_absent_values(values, name);
   }
   return out;
+}
+
+void StudyReader::note_absent_values(const yaml::Node& values, const std::string& column) const {
+  std::set<std::string> known;
+  for (std::size_t row = 0; row < study_.table.size(); ++row) known.insert(study_.table.cell(row, column));
+  if (values.items().size() < 2) return;  // the filter then passes no row, which is said of it
+  for (const auto& value : values.items()) {
+    if (known.contains(value.text())) continue;
+    const Origin at = value.origin();
+    study_.notes.push_back(fmt::format("{}:{}:{}: note: no row of {} has '{}' in column '{}'", at.file, at.line,
+                                       at.column, study_.table.file(), value.text(), column));
+  }
 }
 
 bool has_rows(const RowFilter& rows, const CsvTable& table) {

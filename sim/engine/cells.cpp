@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace simsync::detail {
@@ -44,6 +46,16 @@ std::pair<int, int> Cells::related(Scope from, int cell, Scope to) const {
   const auto i = static_cast<std::size_t>(cell);
   if (from == Scope::Rank) return {node_of_[i], node_of_[i] + 1};
   return {node_begin_[i], node_begin_[i + 1]};
+}
+
+int Cells::node(int node) const {
+  const auto after = std::partition_point(node_begin_.begin(), node_begin_.end() - 1, [&](int first) {
+    return ranks_[static_cast<std::size_t>(first)].node <= node;
+  });
+  SIMSYNC_ASSERT(after != node_begin_.begin());
+  const auto cell = static_cast<int>(after - node_begin_.begin()) - 1;
+  SIMSYNC_ASSERT(ranks_[static_cast<std::size_t>(node_begin_[static_cast<std::size_t>(cell)])].node == node);
+  return cell;
 }
 
 void Cells::index_instances(const Plan& plan) {

@@ -28,6 +28,8 @@ public:
   [[nodiscard]] int count(Scope scope) const;
   /// Cells of scope `to` that share a rank with `cell` of scope `from`: the first, and one past the last.
   [[nodiscard]] std::pair<int, int> related(Scope from, int cell, Scope to) const;
+  /// Number of the cell of a node with simulated ranks.
+  [[nodiscard]] int node(int node) const;
   /// Where each simulated rank runs, ascending.
   [[nodiscard]] const std::vector<Place>& ranks() const { return ranks_; }
 

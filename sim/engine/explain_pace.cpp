@@ -43,12 +43,14 @@ struct ServerUse {
 
 std::vector<ServerUse> use_of_servers(const Plan& plan, const Prediction& prediction) {
   double elapsed = 0.0;
-  std::map<QueueId, double> busy;
+  std::map<Place, double> busy;  // seconds of one thread
+  std::map<Place, int> threads;
   for (const Span& span : prediction.spans) {
     const Op& op = plan.ops[static_cast<std::size_t>(span.op)];
     elapsed = std::max(elapsed, span.end.value());
-    if (op.kind == OpKind::HostWork && op.tensor >= 0 && op.queue >= 0)
-      busy[op.queue] += op.threads * std::min(op.duration, span.end - span.start).value();
+    if (op.kind != OpKind::HostWork || op.tensor < 0 || op.queue < 0) continue;
+    busy[op.from.place] += op.threads * std::min(op.duration, span.end - span.start).value();
+    threads[op.from.place] = std::max(1, plan.queues[static_cast<std::size_t>(op.queue)].slots);
   }
   if (elapsed <= 0.0) return {};
   const auto share_of_link = [&](const std::string& name) {
@@ -57,13 +59,10 @@ std::vector<ServerUse> use_of_servers(const Plan& plan, const Prediction& predic
     return found == prediction.links.end() ? 0.0 : found->utilization;
   };
   std::vector<ServerUse> out;
-  for (const auto& entry : busy) {
-    const QueueId queue = entry.first;
-    const Queue& threads = plan.queues[static_cast<std::size_t>(queue)];
-    const auto op = std::find_if(plan.ops.begin(), plan.ops.end(), [&](const Op& o) { return o.queue == queue; });
-    const std::string node = fmt::format("node{}", op->from.place.node);
-    out.push_back({threads.name.substr(0, threads.name.find(' ')), share_of_link(node + "/nic-in"),
-                   share_of_link(node + "/nic-out"), entry.second / (elapsed * std::max(1, threads.slots))});
+  for (const auto& [server, seconds] : busy) {
+    const std::string node = fmt::format("node{}", server.node);
+    out.push_back({name_of(server), share_of_link(node + "/nic-in"), share_of_link(node + "/nic-out"),
+                   seconds / (elapsed * threads.at(server))});
   }
   return out;
 }

@@ -24,9 +24,13 @@ bool goes_first(const Op& op) {
 
 QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
   const Queue& q = plan_.queues[static_cast<std::size_t>(queue)];
-  const auto [cell, end] = cells_.related(op_of(instance).scope, instance.cell, q.scope);
+  const Op& op = op_of(instance);
+  std::vector<QueueState>& states = queues_[static_cast<std::size_t>(queue)];
+  if (op.kind == OpKind::HostWork && op.from.kind == End::Kind::Fixed && q.scope == Scope::Node)
+    return states[static_cast<std::size_t>(cells_.node(op.from.place.node))];
+  const auto [cell, end] = cells_.related(op.scope, instance.cell, q.scope);
   SIMSYNC_ASSERT(end == cell + 1);  // an op never spans several queues
-  return queues_[static_cast<std::size_t>(queue)][static_cast<std::size_t>(cell)];
+  return states[static_cast<std::size_t>(cell)];
 }
 
 bool Replay::admits(const Queue& queue, const QueueState& state, const Op& op) {

@@ -76,11 +76,16 @@ PlanWriter::HostPass PlanWriter::host_pass(const CpuClass& cpu, BytesPerSecond p
   // Eigen, which does this for TensorFlow, gives a thread blocks of 40,000 cycles (kTaskSize in its TensorCostModel.h):
   // about 15 us, at 4 GB/s 64 KB.
   constexpr double kBlock = 64e3;
-  if (!strategy.graph.parallel_host_ops) return {Seconds{bytes / per_thread.value()}};
-  const int threads = static_cast<int>(std::clamp(std::floor(bytes / kBlock), 1.0, static_cast<double>(cpu.threads)));
+  const double all = cpu.threads;
+  double threads = 1.0;
+  if (strategy.graph.parallel_host_ops) threads = std::clamp(std::floor(bytes / kBlock), 1.0, all);
   double rate = threads * per_thread.value();
-  if (cpu.memory_bandwidth) rate = std::min(rate, cpu.memory_bandwidth->value() / passes);
-  return {Seconds{bytes / rate}, threads};
+  if (cpu.memory_bandwidth) {
+    const double most = cpu.memory_bandwidth->value() / passes;
+    rate = std::min(rate, most);
+    threads = std::max(threads, std::ceil(all * rate / most));
+  }
+  return {Seconds{bytes / rate}, static_cast<int>(threads)};
 }
 
 bool PlanWriter::hosts_alike() const {

@@ -142,10 +142,10 @@ struct Op {
 };
 
 /// A resource that serves some instances at a time: a device's compute stream, its communication stream, a
-/// server's threads, the send queue of a scheduled worker.
+/// host's threads, the send queue of a scheduled worker.
 struct Queue {
   std::string name;
-  Scope scope = Scope::Rank;  ///< one queue per cell
+  Scope scope = Scope::Rank;  ///< one queue per cell; work at a fixed place (Op::from) occupies that place's
   int slots = 1;              ///< instances served at a time, HostWork by its threads; 0: as many as `credit` allows
   double credit = 0.0;        ///< bytes in flight below which another instance may start; 0: no such limit
   bool strict = false;  ///< an instance must fit into what is left of the credit; one that does not lets others pass

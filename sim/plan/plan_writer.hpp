@@ -31,7 +31,7 @@ struct PlanWriter {
   QueueId inside_node = -1;  ///< stream of collectives among the devices of a node
   QueueId push = -1;         ///< scheduled sends, -1: unscheduled
   QueueId pull = -1;
-  std::map<Place, QueueId> server_queue;
+  std::map<Place, QueueId> server_queue;  ///< of every server; on a host with ranks `host`
 
   /// Ops that the next iteration's forward of a layer waits for, by layer.
   std::vector<std::vector<OpId>> gates;
@@ -54,7 +54,7 @@ struct PlanWriter {
   /// them are handled per second by one thread.
   struct HostPass {
     Seconds time;
-    int threads = 1;
+    int threads = 1;  ///< at least the same share of all as of the host's memory bandwidth, so that neither is used twice
   };
   [[nodiscard]] HostPass host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes, double bytes) const;
   [[nodiscard]] bool hosts_alike() const;  ///< in ranks, threads and rates

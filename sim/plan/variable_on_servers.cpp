@@ -218,11 +218,15 @@ OpId VariableOnServers::copy_to_device(double bytes, const std::vector<OpId>& af
 }
 
 QueueId VariableOnServers::server_queue(const Place& server) {
-  const auto found = w_.server_queue.find(server);
-  if (found != w_.server_queue.end()) return found->second;
-  const int threads = server.gpu < 0 ? cpu(server).threads : 1;
-  return w_.server_queue[server] =
-             w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
+  const auto [found, is_new] = w_.server_queue.try_emplace(server, w_.host);
+  const std::vector<int>& with_ranks = w_.plan.nodes;
+  const bool on_shared_host = server.gpu < 0 && std::binary_search(with_ranks.begin(), with_ranks.end(), server.node);
+  if (is_new && !on_shared_host) {
+    const int threads = server.gpu < 0 ? cpu(server).threads : 1;
+    found->second =
+        w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
+  }
+  return found->second;
 }
 
 Op VariableOnServers::server_work(const Piece& piece, Scope scope, Phase phase, PlanWriter::HostPass work,

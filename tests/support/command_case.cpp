@@ -31,7 +31,7 @@ public:
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no scratch folder");
     root_ = pattern;
     fs::copy(from, folder(), fs::copy_options::recursive);
-    for (const char* name : {"expected", "exit", "WHY.md"}) fs::remove(folder() / name);  // not the command's business
+    for (const char* name : {"expected", "exit", "WHY.md", "once"}) fs::remove(folder() / name);  // not the command's business
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -85,6 +85,10 @@ std::string case_folder(const std::string& kind, const std::string& name) {
 
 bool is_skipped(const std::string& folder) {
   return fs::exists(fs::path(folder) / "not-as-root") && geteuid() == 0;
+}
+
+bool runs_once(const std::string& folder) {
+  return fs::exists(fs::path(folder) / "once");
 }
 
 CommandResult run_case(const std::string& folder) {

@@ -19,6 +19,8 @@ struct CommandResult {
 std::vector<std::string> command_cases(const std::string& kind);
 std::string case_folder(const std::string& kind, const std::string& name);
 bool is_skipped(const std::string& folder);
+/// Whether the case says by a file `once` that it takes too long to be repeated.
+bool runs_once(const std::string& folder);
 /// Runs the case in a scratch copy of its folder, with signals at their defaults and at most five minutes of time.
 CommandResult run_case(const std::string& folder);
 std::string read_text(const std::string& path);

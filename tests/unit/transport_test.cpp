@@ -87,6 +87,37 @@ TEST_CASE("threads of a host share sums and updates of large tensors", "[engine]
   CHECK_THAT(step_of(small, cluster, alone), WithinRel(2 * 0.64e-3 + 2 * 64e-6, 0.01));
 }
 
+TEST_CASE("works on a host share its memory bandwidth", "[engine][server][transport]") {
+  // Two tensors of 64 MB, 4 threads, 0.1 GB/s a thread. A sum takes 0.3 GB/s of memory, an update 0.5.
+  const LabModel lab{{.bytes = 64e6}, {.bytes = 64e6}};
+  Cluster cluster = lab_cluster(1, 1, kFast, 1);
+  CpuClass& cpu = cluster.groups[1].cpu;
+  cpu = {.threads = 4, .per_tensor = Seconds{0}, .update_rate = BytesPerSecond{1e8}, .sum_rate = BytesPerSecond{1e8}};
+  const Strategy strategy = on_server(lab.model, 1, {1, -1});
+  // Pushes end at 0.064 and 0.128, sums at 0.704 and 0.768, updates at 1.344 and 1.408, the last pull at 1.472.
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(1.472, 1e-4));
+  // Of 0.6 GB/s both sums may run at a time, but an update leaves too little for anything else: 0.768..1.408..2.048.
+  cpu.memory_bandwidth = BytesPerSecond{0.6e9};
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(2.112, 1e-4));
+}
+
+TEST_CASE("a server and the workers beside it share the host's threads", "[engine][server][transport]") {
+  // Two GPUs of one node, whose host adds their gradients, sums what nodes send and applies it, each 0.64 s for each of
+  // two tensors, on one thread.
+  constexpr double kWork = 0.64;
+  const LabModel lab{{.bytes = 64e6}, {.bytes = 64e6}};
+  Cluster cluster = lab_cluster(1, 2, {.nic = 1e15, .port = 1e15});
+  CpuClass& cpu = cluster.groups[0].cpu;
+  cpu = {.threads = 1, .per_tensor = Seconds{0}, .update_rate = BytesPerSecond{1e8}, .sum_rate = BytesPerSecond{1e8}};
+  Strategy strategy = on_server(lab.model, 2, {0, -1});
+  for (VariableStrategy& variable : strategy.variables)
+    std::get<PsSynchronizer>(variable.shards.front().synchronizer).local_aggregation = true;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(6 * kWork, 1e-3));
+  // Two threads halve that; one tensor after the other would take 3 * 0.64.
+  cpu.threads = 2;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(3 * kWork, 1e-3));
+}
+
 TEST_CASE("a host handles one remote call after another", "[engine][server][transport]") {
   // One message of 0.1 GB, 1 GB/s: 0.1 s each way. The host takes 10 ms and, at 1 GB/s, 0.1 s more for each of the two.
   const Cluster cluster = lab_cluster(1, 1, kFast, 1);

@@ -299,7 +299,7 @@ TEST_CASE("a filter that no row passes is noted", "[validate]") {
                            "study.yaml:14:14: note: no row of table.csv passes the filter of deviations[0]"});
   // A misspelled value among others.
   CHECK(folder.parse(kGood + "settings: [{set: {iterations: 9}, where: {model: [vgg, vgg61]}}]\n").notes ==
-        std::vector<std::string>{"study.yaml:13:53: note: no row of table.csv has 'vgg61' in column 'model'"});
+        std::vector<std::string>{"study.yaml:13:56: note: no row of table.csv has 'vgg61' in column 'model'"});
   // Nothing is fitted for no case, and no case depends on it.
   CHECK(cases_of(study).size() == 2);
 }

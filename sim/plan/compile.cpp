@@ -40,14 +40,10 @@ QueueId PlanWriter::add_queue(Queue queue) {
 OpId PlanWriter::gradient_ready(LayerId layer, double share) const {
   if (strategy.graph.overlap == Overlap::None || share <= 0.0) return backward.front();
   if (share >= 1.0) return backward[layer];
-  double total = 0.0;
-  for (const LayerTime& time : profile.layers) total += time.backward.value();
-  // Nothing leaves while more than `share` of the pass is still to come: that of the layers before this one.
-  LayerId gate = 0;
-  double to_come = 0.0;
-  while (gate < layer && to_come + profile.layers[gate].backward.value() <= share * total)
-    to_come += profile.layers[gate++].backward.value();
-  return backward[gate];
+  // Nothing leaves while more than `share` of the pass is still to come.
+  Seconds to_come;
+  for (LayerId before = 0; before < layer; ++before) to_come += profile.layers[before].backward;
+  return to_come <= share * profile.backward() ? backward[layer] : backward_but.at(share);
 }
 
 std::string PlanWriter::label(VariableId variable, std::size_t shard, std::size_t shards) const {
@@ -168,6 +164,15 @@ double waiting_for_slowest(const PlanWriter& writer) {
   return 1.0 + variation * expected_largest(writer.plan.rank_count());
 }
 
+/// Shares of the backward pass that may run beside communication, but for all and nothing of it.
+std::set<double, std::greater<>> overlap_shares(const GraphStrategy& graph) {
+  std::set<double, std::greater<>> out;
+  for (const OverlapShares& shares : {graph.collectives_overlap, graph.servers_overlap})
+    for (const double share : {shares.in_node, shares.between_nodes})
+      if (share > 0.0 && share < 1.0) out.insert(share);
+  return out;
+}
+
 }  // namespace
 
 void write_compute(PlanWriter& writer) {
@@ -175,8 +180,8 @@ void write_compute(PlanWriter& writer) {
   writer.plan.waiting = (waiting - 1.0) * (writer.profile.forward() + writer.profile.backward());
   const std::size_t layers = writer.model.layer_count();
   const bool drawn = !in_lock_step(writer.strategy);
-  const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous) {
-    const Seconds duration = waiting * (writer.profile.layers[layer].*part);
+  const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous, double fraction = 1.0) {
+    const Seconds duration = fraction * waiting * (writer.profile.layers[layer].*part);
     Op op;
     op.kind = OpKind::Compute;
     op.scope = Scope::Rank;
@@ -184,7 +189,7 @@ void write_compute(PlanWriter& writer) {
     op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
     op.duration = duration;
     if (drawn)
-      for (const auto& step : writer.profile.steps) op.samples.push_back(step[layer].*part);
+      for (const auto& step : writer.profile.steps) op.samples.push_back(fraction * (step[layer].*part));
     op.parts = {{static_cast<std::int32_t>(layer), phase, duration}};
     if (previous >= 0) op.after.push_back({previous, 0});
     return writer.add(std::move(op));
@@ -195,8 +200,22 @@ void write_compute(PlanWriter& writer) {
   OpId previous = -1;
   for (LayerId layer = 0; layer < layers; ++layer)
     previous = writer.forward[layer] = compute(layer, Phase::Forward, &LayerTime::forward, previous);
-  for (LayerId layer = layers; layer-- > 0;)
-    previous = writer.backward[layer] = compute(layer, Phase::Backward, &LayerTime::backward, previous);
+  // A layer is cut where so much of the pass is still to come as may run beside communication.
+  const std::set<double, std::greater<>> shares = overlap_shares(writer.strategy.graph);
+  auto next = shares.begin();
+  Seconds to_come = writer.profile.backward();
+  for (LayerId layer = layers; layer-- > 0;) {
+    const Seconds whole = writer.profile.layers[layer].backward;
+    double written = 0.0;
+    for (; next != shares.end() && to_come - whole < *next * writer.profile.backward(); ++next) {
+      const double until = (to_come - *next * writer.profile.backward()) / whole;
+      if (until > written) previous = compute(layer, Phase::Backward, &LayerTime::backward, previous, until - written);
+      written = std::max(written, until);
+      writer.backward_but[*next] = previous;
+    }
+    previous = writer.backward[layer] = compute(layer, Phase::Backward, &LayerTime::backward, previous, 1.0 - written);
+    to_come = to_come - whole;
+  }
 }
 
 void write_updates(PlanWriter& writer) {
@@ -371,6 +390,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
                             .plan = {},
                             .forward = {},
                             .backward = {},
+                            .backward_but = {},
                             .server_queue = {},
                             .gates = {},
                             .to_update = {}};

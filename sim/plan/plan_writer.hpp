@@ -27,6 +27,8 @@ struct PlanWriter {
   QueueId host = -1;           ///< threads of each node's host
   QueueId communication = -1;  ///< stream of collectives
   QueueId to_host = -1;        ///< copy engine of each device, one per direction
+  /// By share of the backward pass: the op at whose end so much is still to come (OverlapShares, but for 0 and 1).
+  std::map<double, OpId> backward_but;
   QueueId to_device = -1;
   QueueId inside_node = -1;  ///< stream of collectives among the devices of a node
   QueueId push = -1;         ///< scheduled sends, -1: unscheduled

@@ -54,6 +54,7 @@ void list_settings(const std::string& cluster) {
          "profile=NAME          auto (what the model's file names, else the best known), roofline, a profile's name "
          "or its CSV file\n"
          "fidelity=NAME         auto, steps, fluid or folded\n"
+         "solver=NAME           simgrid or native: what shares links among flows\n"
          "iterations=N          most iterations to simulate\n"
          "placement=G,G,...     GPUs per node\n"
          "straggler=FACTOR      one node computes so many times slower\n"

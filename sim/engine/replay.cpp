@@ -39,7 +39,8 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       folding_(choose_folding(plan, cluster, options.fidelity)),
       cells_(plan, folding_),
       topology_(cluster, nodes_needed(plan, folding_), gpus_in_use(plan.ranks)),
-      network_(FlowNetwork::instance()),
+      borrowed_(options.solver),
+      network_(*borrowed_),
       ways_(plan, cells_, topology_, network_),
       ports_(network_, ways_),
       buckets_(network_, ways_),
@@ -196,13 +197,7 @@ bool Replay::repeats(int k) const {
 void Replay::drain() {
   if (draining_) return;
   draining_ = true;
-  while (!ready_.empty() || !to_serve_.empty()) {
-    if (ready_.empty()) {
-      const ToServe next = to_serve_.front();
-      to_serve_.pop_front();
-      if (!stopped_) serve(next.queue, *next.state, next.cause);
-      continue;
-    }
+  while (!ready_.empty()) {
     const auto [instance, cause] = ready_.front();
     ready_.pop_front();
     if (!stopped_) become_ready(instance, cause);
@@ -266,6 +261,7 @@ void Replay::handle(FlowNetwork::Token token) {
       Device& device = devices_[static_cast<std::size_t>(p.instance.cell)];
       if (device.epoch != p.epoch) break;
       device.running.reset();
+      computed_.push_back(p.instance.cell);
       complete(p.instance);
       break;
     }
@@ -305,14 +301,27 @@ void Replay::handle(FlowNetwork::Token token) {
       break;
   }
   drain();
-  if (p.event == Event::ComputeEnds) share_links(devices_[static_cast<std::size_t>(p.instance.cell)]);
+}
+
+/// A queue chooses when all that becomes ready at an instant waits for it: its order decides, not that of the events.
+void Replay::instant_over() {
+  if (given_up_) return;
+  while (!to_serve_.empty()) {
+    const ToServe next = to_serve_.front();
+    to_serve_.pop_front();
+    if (!stopped_) serve(next.queue, *next.state, next.cause);
+    drain();
+  }
+  for (const int rank : computed_) share_links(devices_[static_cast<std::size_t>(rank)]);
+  computed_.clear();
 }
 
 Prediction Replay::run() {
   iteration(0);
   release_roots();
   drain();
-  network_.run([this](FlowNetwork::Token token) { handle(token); });
+  instant_over();
+  network_.run([this](FlowNetwork::Token token) { handle(token); }, [this] { instant_over(); });
   return result();
 }
 

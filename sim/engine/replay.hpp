@@ -55,6 +55,7 @@ private:
   [[nodiscard]] bool is_late(const Instance& instance);
   [[nodiscard]] bool repeats(int k) const;
   void drain();
+  void instant_over();
   void handle(FlowNetwork::Token token);
   void report();
   [[nodiscard]] int expected_iterations() const;
@@ -115,6 +116,7 @@ private:
   Folding folding_;
   Cells cells_;
   Topology topology_;
+  BorrowedNetwork borrowed_;
   FlowNetwork& network_;
   Ways ways_;
   PortQueues ports_;
@@ -143,6 +145,7 @@ private:
     std::int32_t cause;
   };
   std::deque<ToServe> to_serve_;
+  std::vector<int> computed_;  ///< ranks whose compute ended at this instant
   static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.cell, i.iteration); }
   std::map<std::tuple<OpId, int, int>, Seconds> set_aside_;  ///< what is left of works that a thread has begun
 

@@ -17,6 +17,13 @@ enum class Fidelity {
 };
 const char* name_of(Fidelity fidelity);
 
+/// What shares links among flows, see sim/engine/flow_network.hpp.
+enum class Solver {
+  SimGrid,  ///< the reference
+  Native,   ///< our own, several times as fast
+};
+const char* name_of(Solver solver);
+
 /// How far a replay is.
 struct ReplayProgress {
   std::int64_t ops = 0;        ///< instances of ops of one iteration
@@ -28,6 +35,7 @@ struct ReplayProgress {
 
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
+  Solver solver = Solver::SimGrid;
   int max_iterations = 12;   ///< of steps that do not vary; 1: the first, from a cold start, without a look at the next
   int steps_per_worker = 0;  ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
   double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay

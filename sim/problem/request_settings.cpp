@@ -25,14 +25,12 @@ const char* name_of(Fidelity fidelity) {
   return "?";
 }
 
+const char* name_of(Solver solver) {
+  return solver == Solver::Native ? "native" : "simgrid";
+}
+
 namespace detail {
 namespace {
-
-const std::vector<std::pair<std::string, Fidelity>>& fidelity_names() {
-  static const std::vector<std::pair<std::string, Fidelity>> kNames{
-      {"auto", Fidelity::Auto}, {"steps", Fidelity::Steps}, {"fluid", Fidelity::Fluid}, {"folded", Fidelity::Folded}};
-  return kNames;
-}
 
 [[noreturn]] void wrong_value(const std::string& key, const std::string& value, const std::string& expected,
                               const std::string& help = {}) {
@@ -60,13 +58,15 @@ std::vector<int> read_placement(const std::string& value) {
   return gpus;
 }
 
-Fidelity read_fidelity(const std::string& value) {
+/// The choice that is named so.
+template <typename Choice>
+Choice read_choice(const std::string& key, const std::string& value, std::initializer_list<Choice> choices) {
   std::vector<std::string> names;
-  for (const auto& [name, fidelity] : fidelity_names()) {
-    if (name == value) return fidelity;
-    names.push_back(name);
+  for (const Choice choice : choices) {
+    names.emplace_back(name_of(choice));
+    if (names.back() == value) return choice;
   }
-  wrong_value("fidelity", value, fmt::format("one of {}", fmt::join(names, ", ")), did_you_mean(value, names));
+  wrong_value(key, value, fmt::format("one of {}", fmt::join(names, ", ")), did_you_mean(value, names));
 }
 
 /// With fewer, no step would be left after those that count as warm-up.
@@ -101,7 +101,9 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
     if (!deviation || *deviation < 0.0 || *deviation > 1.0) wrong_value(key, value, "a standard deviation from 0 to 1");
     (key == "compute_error" ? s.compute_error : s.network_error) = *deviation;
   } else if (key == "fidelity") {
-    s.options.fidelity = read_fidelity(value);
+    s.options.fidelity = read_choice(key, value, {Fidelity::Auto, Fidelity::Steps, Fidelity::Fluid, Fidelity::Folded});
+  } else if (key == "solver") {
+    s.options.solver = read_choice(key, value, {Solver::SimGrid, Solver::Native});
   } else if (key == "placement") {
     s.placement = read_placement(value);
   } else if (key == "straggler") {
@@ -121,9 +123,10 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
 }
 
 const std::vector<std::string>& own_keys() {
-  static const std::vector<std::string> kKeys{
-      "step_time", "precision",      "profile",          "seed",           "iterations",    "fidelity",     "placement",
-      "straggler", "variable_scale", "steps_per_worker", "step_variation", "compute_error", "network_error"};
+  static const std::vector<std::string> kKeys{"step_time",     "precision",      "profile",          "seed",
+                                              "iterations",    "fidelity",       "solver",           "placement",
+                                              "straggler",     "variable_scale", "steps_per_worker", "step_variation",
+                                              "compute_error", "network_error"};
   return kKeys;
 }
 

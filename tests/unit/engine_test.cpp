@@ -21,20 +21,21 @@ struct FlowOf {
 
 /// Ends of flows over one link, all started after `delay`.
 std::vector<double> ends(double bandwidth, double delay, const std::vector<FlowOf>& flows) {
-  FlowNetwork& network = FlowNetwork::instance();
+  FlowNetwork& network = simgrid_network();
   network.begin({BytesPerSecond{bandwidth}});
   std::vector<int> paths;
   for (const FlowOf& flow : flows) paths.push_back(network.add_path({0}, BytesPerSecond{flow.cap}));
   std::vector<double> out(flows.size(), -1.0);
   constexpr FlowNetwork::Token kStart = 1000;
   network.after(Seconds{delay}, kStart);
-  network.run([&](FlowNetwork::Token token) {
+  const auto handle = [&](FlowNetwork::Token token) {
     if (token < kStart) {
       out[token] = network.now().value();
       return;
     }
     for (std::size_t i = 0; i < flows.size(); ++i) network.start_flow(paths[i], flows[i].bytes, i);
-  });
+  };
+  network.run(handle, [] {});
   return out;
 }
 

@@ -64,6 +64,19 @@ TEST_CASE("k times the rates and 1/k of the fixed times make 1/k of the step", "
   }
 }
 
+TEST_CASE("both solvers predict the same step", "[engine][property][network]") {
+  // P3 is left out: which of many equal pieces goes first depends on ends that lie within rounding of each other.
+  for (const std::string& name : kStrategies) {
+    if (name == "p3") continue;
+    INFO(name);
+    const LabModel lab = unequal(1.0);
+    const Cluster cluster = costly(1.0);
+    const Strategy strategy = built(name, lab, cluster, 6);
+    const auto by = [&](Solver solver) { return run(lab, cluster, strategy, {.solver = solver}).step.value(); };
+    CHECK_THAT(by(Solver::Native), WithinRel(by(Solver::SimGrid), 1e-7));
+  }
+}
+
 TEST_CASE("the same question has the same answer, whatever was asked before", "[engine][property]") {
   std::vector<Seconds> first;
   for (int round = 0; round < 3; ++round) {
@@ -84,12 +97,12 @@ TEST_CASE("the same question has the same answer, whatever was asked before", "[
 
 TEST_CASE("halves of the clock's resolution are rounded alike, wherever a problem begins", "[engine][property]") {
   constexpr double kResolution = 0x1p-36;  // of doubles between 2^16 and 2^17
-  FlowNetwork& network = FlowNetwork::instance();
+  FlowNetwork& network = simgrid_network();
   const auto time_of = [&](double delay) {
     network.begin({});
     network.after(Seconds{delay}, 0);
     Seconds end;
-    network.run([&](FlowNetwork::Token) { end = network.now(); });
+    network.run([&](FlowNetwork::Token) { end = network.now(); }, [] {});
     return end.value();
   };
   const double first = time_of(1.5 * kResolution);

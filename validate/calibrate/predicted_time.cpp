@@ -19,7 +19,8 @@ Seconds predicted_time(const Probe& probe, const Cluster& cluster) {
   // Collectives follow each other directly: only the first finds full buckets. Before others the word that all have
   // ended has travelled, which is a pause.
   const int iterations = probe.collective() && has_buckets(cluster) ? 2 : 1;
-  const Prediction prediction = replay(plan, cluster, {.max_iterations = iterations, .record = some});
+  const Prediction prediction =
+      replay(plan, cluster, {.solver = Solver::Native, .max_iterations = iterations, .record = some});
   if (!some) return prediction.step;
   std::map<std::int32_t, Seconds> by_rank;
   for (const Span& span : prediction.spans)

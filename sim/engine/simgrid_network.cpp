@@ -1,5 +1,9 @@
-#include "sim/engine/flow_network.hpp"
-
+// The one place that knows SimGrid.
+//
+// SimGrid allows one engine per process and no new hosts once it has run. So this class keeps a pool of links and
+// of "path" hosts in star zones (a new page of them whenever the pool runs short) and gives every problem its
+// own routes: a path host's way up is the list of links to cross, every flow ends at the page's sink, whose way
+// down is empty.
 #include <signal.h>
 #include <xbt/log.h>
 
@@ -14,6 +18,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "sim/engine/network_events.hpp"
 
 namespace simsync {
 namespace s4u = simgrid::s4u;
@@ -52,12 +57,37 @@ struct Flow {
   s4u::CommPtr comm;
   FlowNetwork::Token token = 0;
   int path = 0;
-  std::size_t slot = 0;  ///< its own place in the pool
+  std::int64_t number = 0;
+  int slot = 0;  ///< its own place in the pool
+  bool has_ended = false;
 };
 
-}  // namespace
+class SimGridNetwork final : public detail::NetworkEvents {
+public:
+  SimGridNetwork();
+  ~SimGridNetwork() override;
+  SimGridNetwork(const SimGridNetwork&) = delete;
+  SimGridNetwork& operator=(const SimGridNetwork&) = delete;
 
-struct FlowNetwork::State {
+  void begin(const std::vector<BytesPerSecond>& bandwidths) override;
+  int add_link(BytesPerSecond bandwidth) override;
+  void set_bandwidth(int link, BytesPerSecond bandwidth) override;
+  int add_path(const std::vector<int>& links, BytesPerSecond cap) override;
+  void visit_flows(int link, const std::function<void(int, double)>& visit) const override;
+  [[nodiscard]] std::size_t flows_across(int link) const override;
+  void run(Handler handler, std::function<void()> instant_over) override;
+  [[nodiscard]] Seconds now() const override;
+
+private:
+  [[nodiscard]] double clock() const override;
+  void wake_at(double date) override;
+  void launch(const Start& flow) override;
+  void forget(const End& end) override;
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct SimGridNetwork::State {
   struct Page {
     s4u::NetZone* zone = nullptr;
     s4u::Host* sink = nullptr;
@@ -67,16 +97,6 @@ struct FlowNetwork::State {
     std::size_t page = 0;
     std::vector<int> links;  ///< by number
   };
-  struct PendingFlow {
-    int path;
-    double bytes;
-    Token token;
-  };
-  struct Delay {
-    double date = -1.0;
-    std::vector<Token> tokens;
-  };
-
   std::unique_ptr<s4u::Engine> engine;
   std::vector<Page> pages;
   std::vector<PathHost> hosts;
@@ -95,36 +115,20 @@ struct FlowNetwork::State {
   };
   std::map<int, Change> changed;  ///< by link
   double origin = 0.0;
-  std::int64_t started = 0;
-  std::int64_t in_flight = 0;
-  std::int64_t work = 0;
-  Handler handler;
+  double woken_at = -1.0;  ///< the last date that happen() is to be called at
 
   std::vector<std::vector<Flow*>> across;  ///< by link
   std::vector<std::unique_ptr<Flow>> flows;
-  std::vector<std::size_t> free_flows;
-  std::vector<s4u::CommPtr> ended;
-  std::vector<PendingFlow> pending;
-  std::vector<PendingFlow> starting;  ///< by flush(); both keep their memory
-  bool flush_armed = false;
-  std::shared_ptr<Delay> last_delay;
+  std::vector<int> free_flows;
 
   void add_page();
   void go_to(double date);  ///< with nothing under way
   s4u::Link* cap_link(double cap);
-  void flush();
-  void launch(const PendingFlow& flow);
+  Flow& free_flow();
   void widen(const PathHost& path, bool wide);
-  void end(Flow& flow);
 };
 
-FlowNetwork& FlowNetwork::instance() {
-  // Never destroyed: SimGrid prints a backtrace for every flow that an early end leaves unfinished.
-  static FlowNetwork& network = *new FlowNetwork;
-  return network;
-}
-
-FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
+SimGridNetwork::SimGridNetwork() : state_(std::make_unique<State>()) {
   std::vector<std::string> arguments{"simsync"};
   for (const char* setting : kSettings) arguments.push_back(std::string("--cfg=") + setting);
   for (const char* setting : kQuiet) arguments.push_back(std::string("--log=") + setting);
@@ -136,13 +140,12 @@ FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
   // SimGrid's handlers print its state and exit with 1; a shell expects a death by the signal.
   const SignalHandlers before;
   state_->engine = std::make_unique<s4u::Engine>(&argc, argv.data());
-  State* state = state_.get();
-  s4u::Activity::on_completion_cb([state](const s4u::Activity& activity) {
+  s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
     auto* flow = activity.get_data<Flow>();
     if (flow == nullptr) return;
-    const Token token = flow->token;
-    state->end(*flow);
-    state->handler(token);
+    flow->has_ended = true;
+    note_end({.number = flow->number, .flow = flow->slot, .token = flow->token});
+    wake_at(clock());
   });
   state_->add_page();
   // SimGrid's clock only goes forward. A double tells dates between 2^16 and 2^17 seconds 15 ps apart, wherever in this
@@ -151,15 +154,15 @@ FlowNetwork::FlowNetwork() : state_(std::make_unique<State>()) {
   state_->go_to(kFirstDate);
 }
 
-FlowNetwork::~FlowNetwork() = default;
+SimGridNetwork::~SimGridNetwork() = default;
 
-void FlowNetwork::State::go_to(double date) {
+void SimGridNetwork::State::go_to(double date) {
   if (date <= s4u::Engine::get_clock()) return;
   simgrid::kernel::timer::Timer::set(date, [] {});
   engine->run();
 }
 
-void FlowNetwork::State::add_page() {
+void SimGridNetwork::State::add_page() {
   constexpr int kHostsPerPage = 2048;
   constexpr int kCapsPerPage = 64;
   const std::string name = "page" + std::to_string(pages.size());
@@ -194,17 +197,15 @@ void FlowNetwork::State::add_page() {
   pages.push_back(page);
 }
 
-void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
+void SimGridNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   State& s = *state_;
-  SIMSYNC_ASSERT(s.pending.empty());
+  clear_events();
   s.hosts_used = 0;
   s.caps.clear();
   s.changed.clear();
   s.links_used = 0;
   s.across.clear();
-  s.started = 0;
-  s.in_flight = 0;
-  s.work = 0;
+  s.woken_at = -1.0;
   // Half of the dates' resolution is rounded to the even one of two dates: which it is must not depend on the origin.
   constexpr double kMicrosecond = 0x1p-20;
   s.go_to(kMicrosecond * std::ceil(s4u::Engine::get_clock() / kMicrosecond));
@@ -212,7 +213,7 @@ void FlowNetwork::begin(const std::vector<BytesPerSecond>& bandwidths) {
   for (const BytesPerSecond bandwidth : bandwidths) add_link(bandwidth);
 }
 
-int FlowNetwork::add_link(BytesPerSecond bandwidth) {
+int SimGridNetwork::add_link(BytesPerSecond bandwidth) {
   State& s = *state_;
   SIMSYNC_ASSERT(bandwidth.value() > 0.0);
   if (s.links_used == s.links.size()) s.add_page();
@@ -221,7 +222,7 @@ int FlowNetwork::add_link(BytesPerSecond bandwidth) {
   return static_cast<int>(s.links_used++);
 }
 
-void FlowNetwork::set_bandwidth(int link, BytesPerSecond bandwidth) {
+void SimGridNetwork::set_bandwidth(int link, BytesPerSecond bandwidth) {
   State& s = *state_;
   SIMSYNC_ASSERT(bandwidth.value() > 0.0);
   s4u::Link* const there = s.links.at(static_cast<std::size_t>(link));
@@ -230,7 +231,7 @@ void FlowNetwork::set_bandwidth(int link, BytesPerSecond bandwidth) {
   there->set_bandwidth(bandwidth.value());
 }
 
-int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
+int SimGridNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
   State& s = *state_;
   SIMSYNC_ASSERT(!links.empty());
   std::vector<s4u::LinkInRoute> route;
@@ -250,7 +251,7 @@ int FlowNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
   return static_cast<int>(s.hosts_used++);
 }
 
-s4u::Link* FlowNetwork::State::cap_link(double cap) {
+s4u::Link* SimGridNetwork::State::cap_link(double cap) {
   const auto [entry, fresh] = caps.try_emplace(cap, nullptr);
   if (!fresh) return entry->second;
   if (caps.size() > cap_links.size()) add_page();
@@ -259,52 +260,49 @@ s4u::Link* FlowNetwork::State::cap_link(double cap) {
   return entry->second;
 }
 
-void FlowNetwork::start_flow(int path, double bytes, Token token) {
-  constexpr double kHalfByte = 0.5;
-  constexpr int kStartAndEnd = 256;
-  State& s = *state_;
-  ++s.started;
-  s.work += kStartAndEnd;
-  if (bytes < kHalfByte) return after(Seconds{0.0}, token);
-  s.work += ++s.in_flight;
-  // Starts of one instant are collected: SimGrid 3.32 walks the list of all flows in flight at each completion,
-  // and the list is shorter when the flows that end together are gone before their successors arrive.
-  s.pending.push_back({path, bytes, token});
-  if (s.flush_armed) return;
-  s.flush_armed = true;
-  simgrid::kernel::timer::Timer::set(s4u::Engine::get_clock(), [state = state_.get()] { state->flush(); });
+double SimGridNetwork::clock() const {
+  return s4u::Engine::get_clock();
 }
 
-void FlowNetwork::State::flush() {
-  flush_armed = false;
-  ended.clear();
-  starting.swap(pending);
-  for (const PendingFlow& flow : starting) launch(flow);
-  starting.clear();
+void SimGridNetwork::wake_at(double date) {
+  if (state_->woken_at == date) return;
+  state_->woken_at = date;
+  simgrid::kernel::timer::Timer::set(date, [this] {
+    state_->woken_at = -1.0;
+    happen();
+  });
 }
 
-void FlowNetwork::State::launch(const PendingFlow& wanted) {
+Flow& SimGridNetwork::State::free_flow() {
   if (free_flows.empty()) {
-    free_flows.push_back(flows.size());
+    free_flows.push_back(static_cast<int>(flows.size()));
     flows.push_back(std::make_unique<Flow>());
-    flows.back()->slot = flows.size() - 1;
+    flows.back()->slot = free_flows.back();
   }
-  Flow& flow = *flows[free_flows.back()];
+  Flow& flow = *flows[static_cast<std::size_t>(free_flows.back())];
   free_flows.pop_back();
+  return flow;
+}
+
+void SimGridNetwork::launch(const Start& wanted) {
+  State& s = *state_;
+  Flow& flow = s.free_flow();
   flow.token = wanted.token;
   flow.path = wanted.path;
-  const PathHost& path = hosts[static_cast<std::size_t>(wanted.path)];
-  for (const int link : path.links) across[static_cast<std::size_t>(link)].push_back(&flow);
+  flow.number = wanted.number;
+  flow.has_ended = false;
+  const State::PathHost& path = s.hosts[static_cast<std::size_t>(wanted.path)];
+  for (const int link : path.links) s.across[static_cast<std::size_t>(link)].push_back(&flow);
   flow.comm = s4u::Comm::sendto_init();
   flow.comm->set_data(&flow);
-  flow.comm->set_payload_size(static_cast<std::uint64_t>(std::llround(wanted.bytes)));
+  flow.comm->set_payload_size(static_cast<std::uint64_t>(wanted.bytes));
   flow.comm->set_source(path.host);
-  widen(path, true);
-  flow.comm->set_destination(pages[path.page].sink);  // the last setter starts it
-  widen(path, false);
+  s.widen(path, true);
+  flow.comm->set_destination(s.pages[path.page].sink);  // the last setter starts it
+  s.widen(path, false);
 }
 
-void FlowNetwork::State::widen(const PathHost& path, bool wide) {
+void SimGridNetwork::State::widen(const PathHost& path, bool wide) {
   if (changed.empty()) return;
   for (const int link : path.links) {
     const auto found = changed.find(link);
@@ -313,68 +311,44 @@ void FlowNetwork::State::widen(const PathHost& path, bool wide) {
   }
 }
 
-void FlowNetwork::State::end(Flow& flow) {
-  --in_flight;
-  ended.push_back(std::move(flow.comm));  // SimGrid still looks at it when its callback has returned
-  free_flows.push_back(flow.slot);
-  for (const int link : hosts[static_cast<std::size_t>(flow.path)].links) {
-    auto& there = across[static_cast<std::size_t>(link)];
+void SimGridNetwork::forget(const End& end) {
+  State& s = *state_;
+  Flow& flow = *s.flows[static_cast<std::size_t>(end.flow)];
+  flow.comm.reset();
+  s.free_flows.push_back(flow.slot);
+  for (const int link : s.hosts[static_cast<std::size_t>(flow.path)].links) {
+    auto& there = s.across[static_cast<std::size_t>(link)];
     const auto own = std::find(there.begin(), there.end(), &flow);
     *own = there.back();
     there.pop_back();
   }
 }
 
-void FlowNetwork::visit_flows(int link, const std::function<void(int, double)>& visit) const {
+void SimGridNetwork::visit_flows(int link, const std::function<void(int, double)>& visit) const {
   for (const Flow* flow : state_->across.at(static_cast<std::size_t>(link)))
-    visit(flow->path, flow->comm->get_remaining());
+    visit(flow->path, flow->has_ended ? 0.0 : flow->comm->get_remaining());
 }
 
-double FlowNetwork::starting_bytes(int path) const {
-  double bytes = 0.0;
-  for (const State::PendingFlow& flow : state_->pending)
-    if (flow.path == path) bytes += flow.bytes;
-  return bytes;
-}
-
-std::size_t FlowNetwork::flows_across(int link) const {
+std::size_t SimGridNetwork::flows_across(int link) const {
   return state_->across.at(static_cast<std::size_t>(link)).size();
 }
 
-void FlowNetwork::after(Seconds delay, Token token) {
-  State& s = *state_;
-  const double date = s4u::Engine::get_clock() + std::max(0.0, delay.value());
-  // Delays that end at the very same instant share one timer.
-  if (s.last_delay && s.last_delay->date == date) {
-    s.last_delay->tokens.push_back(token);
-    return;
-  }
-  auto shared = std::make_shared<State::Delay>(State::Delay{date, {token}});
-  s.last_delay = shared;
-  simgrid::kernel::timer::Timer::set(date, [state = state_.get(), shared] {
-    shared->date = -1.0;  // closed: a later delay of zero must get a timer of its own
-    for (const Token t : shared->tokens) state->handler(t);
-  });
-}
-
-void FlowNetwork::run(Handler handler) {
-  state_->handler = std::move(handler);
+void SimGridNetwork::run(Handler handler, std::function<void()> instant_over) {
+  begin_events(std::move(handler), std::move(instant_over));
   state_->engine->run();
-  state_->handler = nullptr;
-  state_->last_delay.reset();
-  state_->ended.clear();
+  end_events();
 }
 
-Seconds FlowNetwork::now() const {
+Seconds SimGridNetwork::now() const {
   return Seconds{s4u::Engine::get_clock() - state_->origin};
 }
 
-std::int64_t FlowNetwork::flows_started() const {
-  return state_->started;
-}
+}  // namespace
 
-std::int64_t FlowNetwork::work() const {
-  return state_->work;
+FlowNetwork& simgrid_network() {
+  // Never destroyed: SimGrid prints a backtrace for every flow that an early end leaves unfinished.
+  static SimGridNetwork& network = *new SimGridNetwork;
+  return network;
 }
 
 }  // namespace simsync

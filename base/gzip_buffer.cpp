@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -38,8 +39,18 @@ GzipBuffer::int_type GzipBuffer::underflow() {
   if (count == 0) return traits_type::eof();
   inflated_ += static_cast<std::uint64_t>(count);
   expect_sane_size();
+  expect_text(static_cast<std::size_t>(count));
   setg(buffer_.data(), buffer_.data(), buffer_.data() + count);
   return traits_type::to_int_type(*gptr());
+}
+
+/// Readers of JSON keep the blanks between two tokens.
+void GzipBuffer::expect_text(std::size_t count) {
+  constexpr std::size_t kMost = 16U << 20U;
+  const char* const begin = buffer_.data();
+  const bool blank = std::all_of(begin, begin + count, [](char c) { return c == ' ' || (c >= '\t' && c <= '\r'); });
+  blanks_ = blank ? blanks_ + count : 0;
+  if (blanks_ > kMost) throw InputError(fmt::format("cannot read {}: more than 16 MiB of blanks in a row", path_));
 }
 
 double GzipBuffer::share_read() const {

@@ -70,6 +70,8 @@ def table_of(rows, columns):
 
 
 def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     rows = read(sys.argv[1], sys.argv[2])
     for units in ("fp32", "matrix"):
         chosen = [row for row in rows if row["units"] == units]

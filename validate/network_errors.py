@@ -142,6 +142,8 @@ def show(name, groups_without):
 
 
 def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     simsync = sys.argv[1]
     kinds = {}
     for name, fitted in (("nominal", False), ("set", True)):

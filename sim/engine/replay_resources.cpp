@@ -35,7 +35,8 @@ QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
 
 bool Replay::admits(const Queue& queue, const QueueState& state, const Op& op) {
   if (state.in_service == 0) return true;
-  if (queue.slots > 0 && state.in_service + op.threads > queue.slots) return false;
+  constexpr double kRounding = 1e-9;
+  if (queue.slots > 0 && state.in_use + op.threads > queue.slots + kRounding) return false;
   if (queue.credit <= 0.0) return true;
   return queue.strict ? state.in_flight + op.bytes <= queue.credit : state.in_flight < queue.credit;
 }
@@ -67,13 +68,12 @@ void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
     const Instance instance = next->instance;
     const Op& op = op_of(instance);
     if (!admits(queue, state, op)) {
-      if (!queue.strict || (queue.slots > 0 && state.in_service >= queue.slots)) return;
+      if (!queue.strict || (queue.slots > 0 && state.in_use >= queue.slots)) return;
       ++next;
       continue;
     }
     next = state.waiting.erase(next);
-    state.in_service += op.threads;
-    state.in_flight += op.bytes;
+    state.admit(op);
     if (!go_on(instance)) start(instance, cause);
   }
 }
@@ -81,8 +81,7 @@ void Replay::serve(QueueId id, QueueState& state, std::int32_t cause) {
 void Replay::leave_queue(const Instance& instance, std::int32_t cause) {
   const Op& op = op_of(instance);
   QueueState& state = queue_state(op.queue, instance);
-  state.in_service -= op.threads;
-  state.in_flight -= op.bytes;
+  state.leave(op);
   if (op.one_at_a_time) {
     const auto turn = state.behind.find(instance.op);
     if (turn->second.empty()) {
@@ -131,8 +130,7 @@ void Replay::end_slice(const Instance& instance) {
     go_on(instance);
     return;
   }
-  state.in_service -= op.threads;
-  state.in_flight -= op.bytes;
+  state.leave(op);
   wait_in(state, instance);
   to_serve_.push_back({op.queue, &state, -1});
 }

@@ -67,9 +67,21 @@ struct QueueState {
       return std::tie(priority, sequence) <=> std::tie(other.priority, other.sequence);
     }
   };
-  int in_service = 0;      ///< slots in use
+  int in_service = 0;      ///< instances
+  double in_use = 0.0;     ///< slots
   double in_flight = 0.0;  ///< bytes in service
   std::set<Waiting> waiting;
+
+  void admit(const Op& op) {
+    ++in_service;
+    in_use += op.threads;
+    in_flight += op.bytes;
+  }
+  void leave(const Op& op) {
+    --in_service;
+    in_use = in_service == 0 ? 0.0 : in_use - op.threads;
+    in_flight -= op.bytes;
+  }
   /// Ops of one instance at a time that have one waiting or in service, with the instances behind it.
   std::map<OpId, std::deque<Instance>> behind;
 };

@@ -14,7 +14,7 @@ namespace {
 /// What a reader would do about it.
 std::string remedy(const std::string& what) {
   if (what == "compute") return "Faster compute";
-  if (what == "host CPUs") return "Faster host CPUs";
+  if (what == "host CPUs") return "Faster host CPUs and memory";
   if (what == kFreeConnections) return "A higher rate per connection, or more connections,";
   if (what == kFreeNetwork) return "More bandwidth between nodes and a higher rate per connection";
   if (what.starts_with("bandwidth")) return "More " + what;

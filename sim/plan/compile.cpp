@@ -79,9 +79,9 @@ PlanWriter::HostPass PlanWriter::host_pass(const CpuClass& cpu, BytesPerSecond p
   if (cpu.memory_bandwidth) {
     const double most = cpu.memory_bandwidth->value() / passes;
     rate = std::min(rate, most);
-    threads = std::max(threads, std::ceil(all * rate / most));
+    threads = std::max(threads, all * rate / most);  // so that neither is used twice
   }
-  return {Seconds{bytes / rate}, static_cast<int>(threads)};
+  return {Seconds{bytes / rate}, threads};
 }
 
 bool PlanWriter::hosts_alike() const {

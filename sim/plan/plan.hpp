@@ -111,7 +111,7 @@ struct Op {
   /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
   bool one_at_a_time = false;
 
-  int threads = 1;     ///< HostWork: slots of its queue that it occupies
+  double threads = 1;  ///< HostWork: slots of its queue that it occupies
   End from;            ///< Transfer; HostWork: where
   End to;              ///< Transfer
   double bytes = 0.0;  ///< Transfer, Collective: payload; HostWork: gradient bytes summed or applied

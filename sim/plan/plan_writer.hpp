@@ -56,7 +56,7 @@ struct PlanWriter {
   /// them are handled per second by one thread.
   struct HostPass {
     Seconds time;
-    int threads = 1;  ///< at least the same share of all as of the host's memory bandwidth, so that neither is used twice
+    double threads = 1;  ///< at least the same share of all as of the host's memory bandwidth
   };
   [[nodiscard]] HostPass host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes, double bytes) const;
   [[nodiscard]] bool hosts_alike() const;  ///< in ranks, threads and rates

@@ -220,7 +220,9 @@ OpId VariableOnServers::copy_to_device(double bytes, const std::vector<OpId>& af
 QueueId VariableOnServers::server_queue(const Place& server) {
   const auto [found, is_new] = w_.server_queue.try_emplace(server, w_.host);
   const std::vector<int>& with_ranks = w_.plan.nodes;
-  const bool on_shared_host = server.gpu < 0 && std::binary_search(with_ranks.begin(), with_ranks.end(), server.node);
+  // The hosts' queues have the threads of the weakest; a server on another has a queue of its own.
+  const bool on_shared_host = server.gpu < 0 && std::binary_search(with_ranks.begin(), with_ranks.end(), server.node) &&
+                              cpu(server).threads == w_.slowest_host().threads;
   if (is_new && !on_shared_host) {
     const int threads = server.gpu < 0 ? cpu(server).threads : 1;
     found->second =

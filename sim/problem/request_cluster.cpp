@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "platforms/reader.hpp"
+#include "platforms/topology.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -58,6 +59,7 @@ void place(Cluster& cluster, const std::vector<int>& gpus_per_node) {
     groups.back().name = fmt::format("{}-{}", pattern.name, groups.size());
     groups.back().count = 1;
     groups.back().gpus = gpus;
+    groups.back().nics = nics_in_use(pattern, gpus);
   }
   for (const NodeGroup& group : cluster.groups)
     if (group.gpus == 0) groups.push_back(group);

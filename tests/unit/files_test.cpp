@@ -236,4 +236,8 @@ TEST_CASE("compressed files are read piece by piece, unless they are made to exh
   CHECK_THROWS_WITH(size_of(compressed("bomb.gz", mebibyte, 65)),
                     ContainsSubstring("bomb.gz: it inflates to more than 250 times its size"));
   CHECK(size_of(folder.with("plain", "text")) == 4);
+  // Blanks that a reader of JSON would keep, at a ratio that is no reason.
+  CHECK(size_of(folder.with("blank", std::string(16U << 20U, ' '))) == 16 << 20);
+  CHECK_THROWS_WITH(size_of(folder.with("blanks", std::string(17U << 20U, '\n'))),
+                    ContainsSubstring("blanks: more than 16 MiB of blanks in a row"));
 }

@@ -112,6 +112,22 @@ TEST_CASE("a placement takes the nodes of a mixed cluster in their order", "[pre
   CHECK(devices_of(placed("1", 1).cluster) == Nodes{{"V100-SXM2-16GB", 1}});
 }
 
+TEST_CASE("a placed job uses the NICs next to its GPUs", "[predict][placement]") {
+  // 8 GPUs and 8 NICs a node: with one GPU a node a ring crosses one NIC, with nearest_nics=false all 8.
+  const auto request = [](const std::string& nearest) {
+    return PredictRequest{
+        .model = "alexnet",
+        .cluster = "dgx-a100",
+        .strategy = "bsp",
+        .workers = 2,
+        .batch = 32,
+        .settings = {{"placement", "1,1"}, {"group.*.nearest_nics", nearest}, {"profile", "roofline"}}};
+  };
+  CHECK(prepare(request("true")).cluster.groups.front().nics == 1);
+  CHECK(prepare(request("false")).cluster.groups.front().nics == 8);
+  CHECK(predict(request("true")).step_time > predict(request("false")).step_time);
+}
+
 TEST_CASE("more nodes than the cluster lists are like its last, and that is told", "[predict][placement]") {
   const Problem problem = placed("1,2,2", 5);
   CHECK(devices_of(problem.cluster) ==

@@ -101,6 +101,30 @@ TEST_CASE("works on a host share its memory bandwidth", "[engine][server][transp
   // Of 0.6 GB/s both sums may run at a time, but an update leaves too little for anything else: 0.768..1.408..2.048.
   cpu.memory_bandwidth = BytesPerSecond{0.6e9};
   CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(2.112, 1e-4));
+  // However many threads there are besides.
+  cpu.threads = 3;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(2.112, 1e-4));
+}
+
+TEST_CASE("a server keeps its host's threads where another host has fewer", "[engine][server][transport]") {
+  // Two nodes of one GPU, the server on the first: of each of two tensors two sums and one update, 4 s each on a
+  // thread.
+  const LabModel lab{{.bytes = 4e6}, {.bytes = 4e6}};
+  const auto step_with = [&](int first, int second) {
+    Cluster cluster = lab_cluster(1, 1, {.nic = 1e15, .port = 1e15});
+    CpuClass& cpu = cluster.groups[0].cpu;
+    cpu = {.threads = first,
+           .per_tensor = Seconds{0},
+           .update_rate = BytesPerSecond{1e6},
+           .sum_rate = BytesPerSecond{1e6}};
+    cluster.groups.push_back(cluster.groups[0]);
+    cluster.groups[1].name = "second";
+    cluster.groups[1].cpu.threads = second;
+    return step_of(lab, cluster, on_server(lab.model, 2, {0, -1}));
+  };
+  CHECK_THAT(step_with(4, 4), WithinRel(12.0, 1e-3));
+  CHECK_THAT(step_with(4, 1), WithinRel(12.0, 1e-3));
+  CHECK_THAT(step_with(1, 4), WithinRel(24.0, 1e-3));
 }
 
 TEST_CASE("a server and the workers beside it share the host's threads", "[engine][server][transport]") {

@@ -178,7 +178,8 @@ void Problem::describe(const std::vector<double>& shares, FitResult& out) {
   const Eigen::MatrixXd plain = jacobian.transpose() * jacobian + kDamping * identity;
   const Eigen::MatrixXd information = jacobian.transpose() * weights.asDiagonal() * jacobian + kDamping * identity;
   const Eigen::MatrixXd unweighted = plain.ldlt().solve(identity);
-  const Eigen::MatrixXd covariance = information.ldlt().solve(identity);
+  const Eigen::MatrixXd inverse = information.ldlt().solve(identity);
+  const Eigen::MatrixXd covariance = 0.5 * (inverse + inverse.transpose());  // symmetric to the last bit
   for (Eigen::Index p = 0; p < columns; ++p) {
     out.spread.push_back(options_.measurement_error * std::sqrt(std::max(0.0, unweighted(p, p))));
     out.effect.push_back(std::sqrt(information(p, p)));

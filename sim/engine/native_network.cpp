@@ -8,7 +8,6 @@
 #include <boost/heap/d_ary_heap.hpp>
 #include <cmath>
 #include <limits>
-#include <queue>
 #include <utility>
 
 #include "base/error.hpp"

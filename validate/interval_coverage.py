@@ -13,6 +13,8 @@ import math
 import sys
 from collections import Counter, defaultdict
 
+from weighted import quantile
+
 TAIL = 0.05  # of the rows beyond each end
 
 
@@ -32,18 +34,8 @@ def read(cases_file, table_file):
 def spread(rows):
     """Where 5 % of the weight lies below and above, never beyond the prediction itself."""
     times = Counter((row["model"], row["device"]) for row in rows)
-    weighted = sorted((row["error"], 1.0 / times[row["model"], row["device"]]) for row in rows)
-    total = sum(weight for _, weight in weighted)
-
-    def quantile(share):
-        below = 0.0
-        for error, weight in weighted:
-            below += weight
-            if below >= share * total - 1e-12:
-                return error
-        return weighted[-1][0]
-
-    return min(0.0, quantile(TAIL)), max(0.0, quantile(1.0 - TAIL))
+    weighted = [(row["error"], 1.0 / times[row["model"], row["device"]]) for row in rows]
+    return min(0.0, quantile(weighted, TAIL)), max(0.0, quantile(weighted, 1.0 - TAIL))
 
 
 def coverage(rows, column):

@@ -18,6 +18,8 @@ import sys
 import tempfile
 from collections import defaultdict
 
+from weighted import quantile
+
 STUDIES = ["autodist-g4dn", "ddp-a40", "dlperf-tf2", "dlperf-v100", "hkbu", "lambda", "nvidia-examples", "parallax",
            "poseidon", "sia-rtx6000", "sia-t4", "tf2017"]
 # Share of the rows beyond each end. Studies differ more from each other than rows of a study: with 5 % everywhere 65 % of
@@ -79,21 +81,14 @@ def between(x, points):
     return points[-1][1]
 
 
-def quantile(groups, share):
-    """The least value that this share of the weight does not exceed; every group weighs the same."""
-    weighted = sorted((value, 1.0 / len(values)) for values in groups.values() for value in values)
-    total = sum(weight for _, weight in weighted)
-    below = 0.0
-    for value, weight in weighted:
-        below += weight
-        if below >= share * total - 1e-9:
-            return value
-    return weighted[-1][0]
+def share_of(groups, share):
+    """The least factor that this share of the rows does not exceed; every group weighs the same."""
+    return quantile([(value, 1.0 / len(values)) for values in groups.values() for value in values], share)
 
 
 def middle(groups, tail):
     """Where that share of the weight lies below and above; never beyond 1."""
-    return min(1.0, quantile(groups, tail)), max(1.0, quantile(groups, 1.0 - tail))
+    return min(1.0, share_of(groups, tail)), max(1.0, share_of(groups, 1.0 - tail))
 
 
 class Rows:
@@ -136,7 +131,7 @@ def show(name, groups_without):
     low, high = middle(groups, TAIL[name])
     others = [middle(groups_without(study), TAIL[name]) for study in groups]
     print(f"{name}: low {low:.2f}, high {high:.2f}, rows {sum(map(len, groups.values()))}, studies {len(groups)}, median "
-          f"{quantile(groups, 0.5):.2f}; without one of them "
+          f"{share_of(groups, 0.5):.2f}; without one of them "
           f"{min(o[0] for o in others):.2f} ... {max(o[0] for o in others):.2f} to "
           f"{min(o[1] for o in others):.2f} ... {max(o[1] for o in others):.2f}")
 

@@ -85,7 +85,7 @@ private:
   }
 
   void take(AgentId from, const FrameHeader& header, Pieces payload) {
-    const Event event{.instance = {header.op, header.cell}, .iteration = header.iteration, .from = from, .at = now_s()};
+    const Event event{.instance = {header.op, header.group}, .iteration = header.iteration, .from = from, .at = now_s()};
     const auto push = [&](Event::Kind kind, std::string text = {}) {
       Event out = event;
       out.kind = kind;

@@ -14,15 +14,15 @@ Prediction as_recorded(const Plan& plan, const Measurement& measured) {
   out.fidelity = Fidelity::Steps;
   out.simulated_ranks = plan.rank_count();
   out.ranks = plan.ranks;
-  out.nodes = plan.nodes;
-  out.stands_for.assign(out.nodes.size(), 1);
+  out.groupings = plan.groupings;
+  for (const int node : plan.nodes) out.stands_for[node] = 1;
   if (measured.spans.empty()) return out;
   const double begin = measured.spans.front().start;
   const int first = measured.spans.front().iteration;
   for (const MeasuredSpan& s : measured.spans) {
     const auto iteration = static_cast<std::size_t>(s.iteration - first);
     out.spans.push_back({.op = s.instance.op,
-                         .cell = s.instance.cell,
+                         .group = s.instance.group,
                          .iteration = static_cast<int>(iteration),
                          .ready = Seconds{s.start - begin},
                          .start = Seconds{s.start - begin},

@@ -43,7 +43,7 @@ void Buffers::find_lives(int iterations) {
       Life& own = lives_[static_cast<std::size_t>(op.tensor)];
       own.pushed = own.pushed || (op.kind == OpKind::Transfer && op.reason.phase == Phase::Push);
       own.applied = own.applied || (is_update(op) && op.bytes > 0.0);
-      own.each = own.each || (is_update(op) && op.scope != Scope::Job);
+      own.each = own.each || (is_update(op) && op.grouping != kWholeJob);
       own.spare = std::max(own.spare, op.spare);
     }
     for (const After& after : op.after) {
@@ -76,12 +76,12 @@ void Buffers::add_push(OpId id, AgentId self) {
   const Op& op = roles_.plan().ops[static_cast<std::size_t>(id)];
   const std::size_t floats = floats_of(op.bytes);
   const auto slots = static_cast<std::size_t>(life(op).behind) + 1;
-  for (int cell = 0; cell < roles_.plan().cell_count(op.scope); ++cell) {
-    const Instance i{id, cell};
+  for (int group = 0; group < roles_.plan().grouping(op.grouping).count(); ++group) {
+    const Instance i{id, group};
     if (roles_.source(i) == self) pushes_[id].assign(slots, Gradient(self, floats));
     if (roles_.sink(i) != self) continue;
     Tensor& tensor = tensors_[op.tensor];
-    tensor.arrived[cell].assign(slots, std::vector<float>(floats));
+    tensor.arrived[group].assign(slots, std::vector<float>(floats));
     if (!life(op).each) tensor.sums.assign(slots, Sum{.values = std::vector<float>(floats), .added = {}});
     if (!life(op).applied) {
       tensor.result.resize(floats);
@@ -97,8 +97,8 @@ void Buffers::add_pull(OpId id, AgentId self) {
   const Plan& plan = roles_.plan();
   const Op& op = plan.ops[static_cast<std::size_t>(id)];
   const std::size_t floats = floats_of(op.bytes);
-  for (int cell = 0; cell < plan.cell_count(op.scope); ++cell) {
-    const Instance i{id, cell};
+  for (int group = 0; group < plan.grouping(op.grouping).count(); ++group) {
+    const Instance i{id, group};
     if (roles_.sink(i) == self) {
       Pulled& pulled = pulls_[id];
       const std::size_t samples = sample_positions(floats).size();
@@ -131,12 +131,12 @@ std::span<const std::byte> Buffers::outgoing(const Instance& i, int iteration) {
 
 std::span<float> Buffers::destination(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
-  if (op.reason.phase == Phase::Push) return tensors_.at(op.tensor).arrived.at(i.cell)[slot(op, iteration)];
+  if (op.reason.phase == Phase::Push) return tensors_.at(op.tensor).arrived.at(i.group)[slot(op, iteration)];
   return pulls_.at(i.op).values;
 }
 
 bool Buffers::take(const FrameHeader& header, Pieces pieces) {
-  auto bytes = std::as_writable_bytes(destination({header.op, header.cell}, header.iteration));
+  auto bytes = std::as_writable_bytes(destination({header.op, header.group}, header.iteration));
   std::size_t at = header.offset;
   for (const auto& piece : pieces) {
     if (at + piece.size() > bytes.size()) throw WrongResult("a transfer is longer than its tensor");
@@ -161,12 +161,12 @@ void Buffers::add(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
   Tensor& tensor = tensors_.at(op.tensor);
   const std::lock_guard lock(tensor.mutex);
-  const auto& arrived = tensor.arrived.at(i.cell)[slot(op, iteration)];
+  const auto& arrived = tensor.arrived.at(i.group)[slot(op, iteration)];
   Sum& sum = tensor.sums[slot(op, iteration)];
   const int needed = roles_.plan().rank_count() - life(op).spare;
   const bool late = iteration < tensor.updates || static_cast<int>(sum.added.size()) == needed;
   if (life(op).spare > 0 && late) return;
-  sum.added.push_back(roles_.ranks_of(i).first);
+  sum.added.push_back(roles_.ranks_of(i).front());
   if (sum.added.size() == 1) {
     std::copy(arrived.begin(), arrived.end(), sum.values.begin());
   } else {
@@ -179,8 +179,8 @@ void Buffers::update(const Instance& i, int iteration) {
   Tensor& tensor = tensors_.at(op.tensor);
   const std::lock_guard lock(tensor.mutex);
   if (life(op).each) {
-    tensor.parameters->apply(tensor.arrived.at(i.cell)[slot(op, iteration)]);
-    return check_applied(i, iteration, tensor, {roles_.ranks_of(i).first});
+    tensor.parameters->apply(tensor.arrived.at(i.group)[slot(op, iteration)]);
+    return check_applied(i, iteration, tensor, {roles_.ranks_of(i).front()});
   }
   Sum& sum = tensor.sums[slot(op, iteration)];
   const std::vector<int> added = std::exchange(sum.added, {});

@@ -61,7 +61,7 @@ private:
   };
   struct Tensor {  ///< on its server
     std::mutex mutex;
-    std::map<int, std::vector<std::vector<float>>> arrived;  ///< by cell and slot
+    std::map<int, std::vector<std::vector<float>>> arrived;  ///< by group and slot
     std::vector<Sum> sums;                                   ///< by slot
     std::vector<float> result;  ///< where workers apply the optimizer, or what nobody pushes
     std::unique_ptr<Parameters> parameters;

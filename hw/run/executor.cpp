@@ -168,7 +168,7 @@ void Executor::release(const Instance& ended, int k, double at) {
   const std::int32_t position = duties_.index_of(ended);
   if (position < 0) return;
   auto released = duties_.releases[static_cast<std::size_t>(position)];
-  draw_order(roles_.plan(), op_of(ended), ended.cell, k, released);
+  draw_order(roles_.plan(), op_of(ended), ended.group, k, released);
   for (const auto& next : released) {
     if (k + next.lag >= options_.iterations) continue;
     Iteration& target = iteration(k + next.lag);
@@ -241,7 +241,7 @@ void Executor::start(const Instance& instance, int k, double at) {
       if (roles_.coordinated(op))
         for (int rank = 0; rank < roles_.plan().rank_count(); ++rank)
           if (rank != options_.self)
-            links_.send(rank, {.kind = FrameKind::Begin, .op = instance.op, .cell = instance.cell, .iteration = k});
+            links_.send(rank, {.kind = FrameKind::Begin, .op = instance.op, .group = instance.group, .iteration = k});
       return start_collective(instance, k);
   }
 }
@@ -306,12 +306,12 @@ void Executor::start_transfer(const Instance& instance, int k) {
   if (source == sink) return start_copy(instance, k);
   if (source == options_.self) return send_bytes(instance, k);
   if (op_of(instance).timed) note_start(instance, k, now_s());
-  links_.send(source, {.kind = FrameKind::Ask, .op = instance.op, .cell = instance.cell, .iteration = k});
+  links_.send(source, {.kind = FrameKind::Ask, .op = instance.op, .group = instance.group, .iteration = k});
 }
 
 void Executor::send_bytes(const Instance& instance, int k) {
   if (noted(k)) record_.spans.push_back({instance, k, now_s(), -1.0});
-  links_.send_data(roles_.sink(instance), {.op = instance.op, .cell = instance.cell, .iteration = k},
+  links_.send_data(roles_.sink(instance), {.op = instance.op, .group = instance.group, .iteration = k},
                    buffers_.outgoing(instance, k), op_of(instance).messages);
 }
 
@@ -340,7 +340,7 @@ void Executor::ended(const Instance& instance, int k, double at) {
   release(instance, reached, at);
   const std::int32_t position = duties_.index_of(instance);
   for (const AgentId other : duties_.notify[static_cast<std::size_t>(position)])
-    links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .cell = instance.cell, .iteration = reached});
+    links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .group = instance.group, .iteration = reached});
   const std::int32_t task = duties_.task_of[static_cast<std::size_t>(position)];
   if (task >= 0) iteration(k).done[static_cast<std::size_t>(task)] = 1;
   if (instance.op == roles_.plan().step_end) record_.step_ends.push_back(at);
@@ -355,14 +355,14 @@ void Executor::hear_of_step(const Instance& ended, int k) {
   if (plan.global_step < 0) return;
   if (ended.op == plan.global_step) newest_ = std::max(newest_, k);
   if (ended.op != plan.step_end || !roles_.is_server(options_.self)) return;
-  int& before = ended_by_[static_cast<std::size_t>(ended.cell)];
-  leave_out(ended.cell, before + 1, k);
+  int& before = ended_by_[static_cast<std::size_t>(ended.group)];
+  leave_out(ended.group, before + 1, k);
   before = k;
 }
 
 int Executor::catch_up(const Instance& ended, int k) {
   if (ended.op != roles_.plan().step_end || newest_ <= k) return k;
-  leave_out(ended.cell, k, newest_);
+  leave_out(ended.group, k, newest_);
   for (const auto& next : duties_.next_of_left_out) {
     if (newest_ + next.lag >= options_.iterations) continue;
     --iteration(newest_ + next.lag).pending[static_cast<std::size_t>(next.task)];

@@ -27,7 +27,7 @@ enum class FrameKind : std::uint32_t {
 struct FrameHeader {
   FrameKind kind = FrameKind::Ended;
   std::int32_t op = 0;
-  std::int32_t cell = 0;
+  std::int32_t group = 0;
   std::int32_t iteration = 0;
   std::uint64_t offset = 0;  ///< Data: place of this piece in the transfer
   std::uint64_t total = 0;   ///< Data: bytes of the whole transfer

@@ -13,7 +13,7 @@ namespace {
 
 nlohmann::json json_of(const std::vector<MeasuredSpan>& spans) {
   nlohmann::json out = nlohmann::json::array();
-  for (const auto& s : spans) out.push_back({s.instance.op, s.instance.cell, s.iteration, s.start, s.end});
+  for (const auto& s : spans) out.push_back({s.instance.op, s.instance.group, s.iteration, s.start, s.end});
   return out;
 }
 

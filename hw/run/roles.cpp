@@ -1,6 +1,7 @@
 #include "hw/run/roles.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <set>
 
@@ -19,8 +20,8 @@ int Roles::node_of(AgentId agent) const {
   return plan_->servers[static_cast<std::size_t>(agent - plan_->rank_count())].node;
 }
 
-std::pair<int, int> Roles::ranks_of(const Instance& i) const {
-  return plan_->cell_ranks(op(i).scope, i.cell);
+std::span<const int> Roles::ranks_of(const Instance& i) const {
+  return plan_->grouping(op(i).grouping).ranks(i.group);
 }
 
 bool Roles::coordinated(const Op& op) const {
@@ -41,19 +42,19 @@ AgentId Roles::server_at(const Place& place) const {
 AgentId Roles::at(const End& end, const Instance& i) const {
   if (end.kind == End::Kind::Fixed && op(i).tensor >= 0) return server_at(end.place);
   if (end.kind == End::Kind::Fixed) return 0;  // work of the job as a whole
-  return ranks_of(i).first;
+  return ranks_of(i).front();
 }
 
 AgentId Roles::starter(const Instance& i) const {
   const Op& o = op(i);
   switch (o.kind) {
     case OpKind::Compute:
-      return ranks_of(i).first;
+      return ranks_of(i).front();
     case OpKind::HostWork:
       return at(o.from, i);
     case OpKind::Transfer:
       // A queue belongs to the worker, also for what it reads: it asks for it.
-      return o.queue >= 0 ? ranks_of(i).first : source(i);
+      return o.queue >= 0 ? ranks_of(i).front() : source(i);
     case OpKind::Collective:
       return 0;
   }
@@ -72,10 +73,8 @@ std::vector<AgentId> Roles::enders(const Instance& i) const {
   const Op& o = op(i);
   if (o.kind == OpKind::Transfer) return {sink(i)};
   if (o.kind != OpKind::Collective) return {starter(i)};
-  std::vector<AgentId> all;
-  const auto [first, last] = ranks_of(i);
-  for (int rank = first; rank < last; ++rank) all.push_back(rank);
-  return all;
+  const auto ranks = ranks_of(i);
+  return {ranks.begin(), ranks.end()};
 }
 
 namespace {
@@ -84,14 +83,14 @@ namespace {
 class DutyFinder {
 public:
   DutyFinder(const Roles& roles, AgentId agent)
-      : roles_(roles), plan_(roles.plan()), agent_(agent), after_end_(after_step_end(plan_)) {
+      : roles_(roles), plan_(roles.plan()), agent_(agent), shared_(plan_.groupings), after_end_(after_step_end(plan_)) {
     out_.left_out.resize(static_cast<std::size_t>(plan_.rank_count()));
   }
 
   Duties run() {
     for (const Op& op : plan_.ops) {
-      out_.index.emplace_back(static_cast<std::size_t>(plan_.cell_count(op.scope)), -1);
-      starts_.emplace_back(static_cast<std::size_t>(plan_.cell_count(op.scope)), -1);
+      out_.index.emplace_back(static_cast<std::size_t>(plan_.grouping(op.grouping).count()), -1);
+      starts_.emplace_back(static_cast<std::size_t>(plan_.grouping(op.grouping).count()), -1);
     }
     each_instance([this](const Instance& i) { find_task(i); });
     each_instance([this](const Instance& i) {
@@ -106,24 +105,19 @@ private:
   template <class F>
   void each_instance(F visit) const {
     for (std::size_t op = 0; op < plan_.ops.size(); ++op)
-      for (int cell = 0; cell < plan_.cell_count(plan_.ops[op].scope); ++cell)
-        visit(Instance{static_cast<OpId>(op), cell});
+      for (int group = 0; group < plan_.grouping(plan_.ops[op].grouping).count(); ++group)
+        visit(Instance{static_cast<OpId>(op), group});
   }
 
   /// Instances of `other` that share a rank with `i`.
   template <class F>
   void each_related(const Instance& i, OpId other, F visit) const {
-    const auto [first, last] = roles_.ranks_of(i);
-    const Scope scope = plan_.ops[static_cast<std::size_t>(other)].scope;
-    for (int cell = 0; cell < plan_.cell_count(scope); ++cell) {
-      const auto [begin, end] = plan_.cell_ranks(scope, cell);
-      if (begin < last && first < end) visit(Instance{other, cell});
-    }
+    const GroupingId grouping = plan_.ops[static_cast<std::size_t>(other)].grouping;
+    for (const int group : shared_.with(roles_.op(i).grouping, i.group, grouping)) visit(Instance{other, group});
   }
 
   [[nodiscard]] bool takes_part(const Instance& i) const {
-    const auto [first, last] = roles_.ranks_of(i);
-    return agent_ >= first && agent_ < last;
+    return !roles_.is_server(agent_) && plan_.grouping(roles_.op(i).grouping).group_of(agent_) == i.group;
   }
 
   [[nodiscard]] bool starts(const Instance& i) const {
@@ -132,13 +126,13 @@ private:
 
   void find_task(const Instance& i) {
     if (!starts(i)) return;
-    starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)] =
+    starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)] =
         static_cast<std::int32_t>(out_.tasks.size());
     out_.tasks.push_back({.instance = i, .waits = {-roles_.op(i).spare}});
   }
 
   std::int32_t position(const Instance& i) {
-    std::int32_t& slot = out_.index[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+    std::int32_t& slot = out_.index[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)];
     if (slot >= 0) return slot;
     slot = static_cast<std::int32_t>(out_.releases.size());
     out_.releases.emplace_back();
@@ -152,10 +146,10 @@ private:
   [[nodiscard]] std::vector<AgentId> starters(const Instance& before, const Instance& i) const {
     if (!roles_.by_members(roles_.op(i))) return {roles_.starter(i)};
     // A rank of a collective waits for what concerns itself; the collective waits for the others.
-    const auto [first, last] = roles_.ranks_of(i);
-    const auto [begin, end] = roles_.ranks_of(before);
+    const auto ranks = roles_.ranks_of(i);
+    const auto others = roles_.ranks_of(before);
     std::vector<AgentId> all;
-    for (int rank = std::max(first, begin); rank < std::min(last, end); ++rank) all.push_back(rank);
+    std::set_intersection(ranks.begin(), ranks.end(), others.begin(), others.end(), std::back_inserter(all));
     return all;
   }
 
@@ -169,7 +163,7 @@ private:
     for (const AgentId other : starters(before, i)) {
       const AgentId from = teller(enders, other);
       if (other == agent_) {
-        const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+        const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)];
         auto& t = out_.tasks[static_cast<std::size_t>(task)];
         if (static_cast<int>(t.waits.size()) <= lag) t.waits.resize(static_cast<std::size_t>(lag) + 1, 0);
         ++t.waits[static_cast<std::size_t>(lag)];
@@ -184,13 +178,13 @@ private:
 
   /// Whether `i`, of the same rank, would wait for `before` in vain where the rank leaves that out.
   [[nodiscard]] bool is_left_out_before(const Instance& before, const Instance& i, int lag) const {
-    const bool of_rank = roles_.op(before).scope == Scope::Rank && roles_.op(i).scope == Scope::Rank;
+    const bool of_rank = roles_.op(before).grouping == kEachRank && roles_.op(i).grouping == kEachRank;
     return of_rank && before.op != plan_.step_end && !comes_after_end(before) && (lag > 0 || comes_after_end(i));
   }
 
   void count_left_out(const Instance& i, std::int64_t parts) {
-    if (roles_.op(i).scope != Scope::Rank) return;
-    auto& rank = out_.left_out[static_cast<std::size_t>(i.cell)];
+    if (roles_.op(i).grouping != kEachRank) return;
+    auto& rank = out_.left_out[static_cast<std::size_t>(i.group)];
     (comes_after_end(i) ? rank.after_end : rank.until_end) += parts;
   }
 
@@ -200,7 +194,7 @@ private:
   }
 
   void finish(const Instance& i) {
-    const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+    const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)];
     if (task >= 0) out_.task_of[static_cast<std::size_t>(position(i))] = task;
     const Op& op = roles_.op(i);
     const bool sent = op.kind == OpKind::Transfer && roles_.source(i) != roles_.sink(i);
@@ -222,9 +216,10 @@ private:
   const Roles& roles_;
   const Plan& plan_;
   AgentId agent_;
+  SharedRanks shared_;
   std::vector<bool> after_end_;  ///< by op
   Duties out_;
-  std::vector<std::vector<std::int32_t>> starts_;  ///< op -> cell -> task
+  std::vector<std::vector<std::int32_t>> starts_;  ///< op -> group -> task
 };
 
 }  // namespace

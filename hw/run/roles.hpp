@@ -1,7 +1,7 @@
 // Who does what: the instances of a Plan's ops divided among processes.
 #pragma once
 #include <cstdint>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "sim/plan/plan.hpp"
@@ -11,10 +11,10 @@ namespace simsync {
 /// A process of a run: rank r is agent r; the server plan.servers[s] is agent rank_count + s. Agent 0 coordinates.
 using AgentId = int;
 
-/// An op of one cell, in any iteration.
+/// An op of one group, in any iteration.
 struct Instance {
   OpId op = 0;
-  int cell = 0;
+  int group = 0;
   friend auto operator<=>(const Instance&, const Instance&) = default;
 };
 
@@ -34,11 +34,11 @@ public:
   [[nodiscard]] int node_of(AgentId agent) const;
 
   [[nodiscard]] const Op& op(const Instance& i) const { return plan_->ops[static_cast<std::size_t>(i.op)]; }
-  /// Ranks of a cell, [first, last).
-  [[nodiscard]] std::pair<int, int> ranks_of(const Instance& i) const;
+  /// Ranks of its group, ascending.
+  [[nodiscard]] std::span<const int> ranks_of(const Instance& i) const;
   /// Whether agent 0 decides when a collective starts.
   [[nodiscard]] bool coordinated(const Op& op) const;
-  /// Whether every rank of the cell starts it for itself.
+  /// Whether every rank of the group starts it for itself.
   [[nodiscard]] bool by_members(const Op& op) const { return op.kind == OpKind::Collective && !coordinated(op); }
   /// The agent that counts what it waits for and serves its queue; for by_members(), of no meaning.
   [[nodiscard]] AgentId starter(const Instance& i) const;
@@ -73,9 +73,9 @@ struct Duties {
   std::vector<Task> tasks;
   /// Position of an instance in the tables below; -1: nothing here cares about it.
   [[nodiscard]] std::int32_t index_of(const Instance& i) const {
-    return index[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.cell)];
+    return index[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)];
   }
-  std::vector<std::vector<std::int32_t>> index;  ///< op -> cell -> position
+  std::vector<std::vector<std::int32_t>> index;  ///< op -> group -> position
   std::vector<std::vector<Release>> releases;    ///< tasks here that wait for it
   std::vector<std::vector<AgentId>> notify;      ///< agents to tell when it ends here
   std::vector<std::int32_t> task_of;             ///< the task that starts it; -1: another agent does
@@ -93,7 +93,7 @@ struct Duties {
   std::int64_t asked = 0;  ///< transfers that other agents ask this one for, per iteration
 };
 
-/// Cost: O(instances of the whole plan).
+/// Cost: O(instances of the whole plan, and pairs of which one waits for the other).
 Duties duties_of(const Roles& roles, AgentId agent);
 
 }  // namespace simsync

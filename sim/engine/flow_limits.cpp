@@ -12,7 +12,7 @@ namespace {
 
 template <class Owned>
 auto owner(const Owned& owned) {
-  return std::make_tuple(owned.iteration, owned.op, owned.cell);
+  return std::make_tuple(owned.iteration, owned.op, owned.group);
 }
 
 }  // namespace

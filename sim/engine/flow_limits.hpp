@@ -56,7 +56,7 @@ private:
   const Traffic& traffic_;
   std::vector<std::vector<std::int32_t>> by_link_;
   std::vector<std::vector<std::int32_t>> by_path_;
-  std::vector<std::int32_t> by_owner_;  ///< sorted by iteration, op, cell
+  std::vector<std::int32_t> by_owner_;  ///< sorted by iteration, op, group
   // Made when they are first asked for.
   mutable std::map<int, PassedBytes> over_link_;
   mutable std::map<int, PassedBytes> over_path_;

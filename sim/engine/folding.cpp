@@ -26,7 +26,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
 
 Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked) {
   Folding all{asked == Fidelity::Steps ? Fidelity::Steps : Fidelity::Fluid, {}, std::vector<int>(plan.nodes.size(), 1)};
-  for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.cells.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.nodes.push_back(static_cast<int>(i));
   if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
   // Two nodes are as cheap as one, and a group of two has no symmetry to lose.
   const std::string why_not = plan.nodes.size() <= 2 ? "there are at most two nodes" : obstacle(plan, cluster);
@@ -38,9 +38,9 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked)
   std::map<std::tuple<double, std::string>, std::size_t> seen;  // speed and device -> representative
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const NodeGroup& group = cluster.group_of(plan.nodes[i]);
-    const auto [known, fresh] = seen.try_emplace({group.compute_slowdown, group.device}, folded.cells.size());
+    const auto [known, fresh] = seen.try_emplace({group.compute_slowdown, group.device}, folded.nodes.size());
     if (fresh) {
-      folded.cells.push_back(static_cast<int>(i));
+      folded.nodes.push_back(static_cast<int>(i));
       folded.stands_for.push_back(0);
     }
     ++folded.stands_for[known->second];

@@ -9,10 +9,10 @@
 
 namespace simsync::detail {
 
-/// Nodes to simulate, as positions in Plan::nodes, ascending. All of them unless folded.
+/// Nodes to simulate, as groups of kEachNode, ascending. All of them unless folded.
 struct Folding {
   Fidelity fidelity = Fidelity::Fluid;
-  std::vector<int> cells;
+  std::vector<int> nodes;
   std::vector<int> stands_for;  ///< by simulated node: nodes that it represents
   [[nodiscard]] bool folded() const { return fidelity == Fidelity::Folded; }
 };

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/engine/cells.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
@@ -12,7 +12,7 @@ namespace simsync::detail {
 /// What a rank leaves out that goes on with the newest step, and how much came too late. Empty for other plans.
 class LeftBehind {
 public:
-  LeftBehind(const Plan& plan, const Cells& cells);
+  LeftBehind(const Plan& plan, const Groups& groups);
 
   /// Of so many steps the first ones, which do not count.
   static constexpr std::size_t warm_up(std::size_t steps) { return steps / 5; }

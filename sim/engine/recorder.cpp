@@ -7,11 +7,11 @@
 
 namespace simsync::detail {
 
-Recorder::Recorder(const ReplayOptions& options, const Plan& plan, const SimulatedCells& cells,
+Recorder::Recorder(const ReplayOptions& options, const Plan& plan, const SimulatedRanks& simulated,
                    const std::vector<FlowPath>& paths)
     : plan_(plan),
       paths_(paths),
-      filter_(plan, cells, options.recorded_ranks),
+      filter_(plan, simulated, options.recorded_ranks),
       on_(options.record),
       steps_(options.recorded_steps),
       most_(options.most_recorded) {
@@ -74,14 +74,14 @@ std::int32_t Recorder::end(const Instance& instance, Seconds now) {
   const auto found = noted_.find(key(instance));
   SIMSYNC_ASSERT(found != noted_.end());
   const Noted& noted = found->second;
-  spans_.push_back({instance.op, instance.cell, instance.iteration, noted.ready, noted.start, now, noted.cause});
+  spans_.push_back({instance.op, instance.group, instance.iteration, noted.ready, noted.start, now, noted.cause});
   noted_.erase(found);
   return last_span();
 }
 
 std::int32_t Recorder::flow(const FlowSpan& flow, Seconds now) {
   if (!on_) return -1;
-  if (!keeps({flow.op, flow.cell, flow.iteration}))
+  if (!keeps({flow.op, flow.group, flow.iteration}))
     return rates_ ? begin_counting({.start = now, .bytes = flow.bytes, .path = flow.path}) : -1;
   flows_.push_back(flow);
   flows_.back().start = now;

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/engine/cells.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/link_rates.hpp"
 
@@ -18,7 +18,7 @@ namespace simsync::detail {
 class Recorder {
 public:
   /// `paths` is that of the flows, and may grow.
-  Recorder(const ReplayOptions& options, const Plan& plan, const SimulatedCells& cells,
+  Recorder(const ReplayOptions& options, const Plan& plan, const SimulatedRanks& simulated,
            const std::vector<FlowPath>& paths);
 
   [[nodiscard]] bool on() const { return on_; }
@@ -50,7 +50,7 @@ private:
     Seconds start;
     std::int32_t cause = -1;
   };
-  static auto key(const Instance& i) { return std::make_tuple(i.op, i.cell, i.iteration); }
+  static auto key(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration); }
 
   /// A flow of which only bytes are counted.
   struct Counted {
@@ -60,7 +60,7 @@ private:
   };
   void forget_all();
   [[nodiscard]] bool keeps(const Instance& instance) const {
-    return filter_.keeps_all() || filter_.keeps(plan_.ops[static_cast<std::size_t>(instance.op)], instance.cell);
+    return filter_.keeps_all() || filter_.keeps(plan_.ops[static_cast<std::size_t>(instance.op)], instance.group);
   }
   void count(const Counted& flow, Seconds now);
   std::int32_t begin_counting(const Counted& flow);

@@ -19,15 +19,9 @@ namespace {
 /// Nodes whose links are needed: those simulated and those that host servers.
 std::vector<int> nodes_needed(const Plan& plan, const Folding& folding) {
   std::set<int> nodes;
-  for (const int cell : folding.cells) nodes.insert(plan.nodes[static_cast<std::size_t>(cell)]);
+  for (const int node : folding.nodes) nodes.insert(plan.nodes[static_cast<std::size_t>(node)]);
   for (const Place& server : plan.servers) nodes.insert(server.node);
   return {nodes.begin(), nodes.end()};
-}
-
-SimulatedCells simulated_cells(const Plan& plan, const Folding& folding, const Cells& cells) {
-  SimulatedCells out{.ranks = cells.ranks(), .nodes = {}};
-  for (const int cell : folding.cells) out.nodes.push_back(plan.nodes[static_cast<std::size_t>(cell)]);
-  return out;
 }
 
 }  // namespace
@@ -37,32 +31,32 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       cluster_(cluster),
       options_(options),
       folding_(choose_folding(plan, cluster, options.fidelity)),
-      cells_(plan, folding_),
+      groups_(plan, folding_),
       topology_(cluster, nodes_needed(plan, folding_), gpus_in_use(plan.ranks)),
       borrowed_(options.solver),
       network_(*borrowed_),
-      ways_(plan, cells_, topology_, network_),
+      ways_(plan, groups_, topology_, network_),
       ports_(network_, ways_),
       buckets_(network_, ways_),
       sends_(cluster, network_, ways_),
-      telling_(plan, cells_, topology_, ports_, sends_),
-      recorder_(options, plan, simulated_cells(plan, folding_, cells_), ways_.paths()),
-      pace_(cells_.ranks().size()),
-      enough_(options.steps_per_worker, longest_block(plan), plan.has_common_steps() ? 1 : cells_.ranks().size()),
-      left_behind_(plan, cells_),
-      devices_(cells_.ranks().size()) {
+      telling_(plan, groups_, topology_, ports_, sends_),
+      recorder_(options, plan, SimulatedRanks{groups_.places(), groups_.groupings()}, ways_.paths()),
+      pace_(groups_.places().size()),
+      enough_(options.steps_per_worker, longest_block(plan), plan.has_common_steps() ? 1 : groups_.places().size()),
+      left_behind_(plan, groups_),
+      devices_(groups_.places().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r) {
-    devices_[r].slowdown = cluster_.group_of(cells_.ranks()[r].node).compute_slowdown;
-    devices_[r].links = topology_.links_beside_compute(cells_.ranks()[r]);
+    devices_[r].slowdown = cluster_.group_of(groups_.places()[r].node).compute_slowdown;
+    devices_[r].links = topology_.links_beside_compute(groups_.places()[r]);
   }
-  for (const Queue& queue : plan_.queues) queues_.emplace_back(static_cast<std::size_t>(cells_.count(queue.scope)));
+  for (const Queue& queue : plan_.queues) queues_.emplace_back(static_cast<std::size_t>(groups_.count(queue.grouping)));
 }
 
 Replay::Iteration& Replay::iteration(int k) {
   while (static_cast<int>(iterations_.size()) <= k) {
     auto next = std::make_unique<Iteration>();
-    next->left = static_cast<std::int64_t>(cells_.instances());
-    next->pending = cells_.waits_in(static_cast<int>(iterations_.size()));
+    next->left = static_cast<std::int64_t>(groups_.instances());
+    next->pending = groups_.waits_in(static_cast<int>(iterations_.size()));
     iterations_.push_back(std::move(next));
   }
   return *iterations_[static_cast<std::size_t>(k)];
@@ -70,9 +64,9 @@ Replay::Iteration& Replay::iteration(int k) {
 
 void Replay::release_roots() {
   for (std::size_t id = 0; id < plan_.ops.size(); ++id)
-    for (int cell = 0; cell < cells_.count(plan_.ops[id].scope); ++cell)
-      if (cells_.waits_now()[cells_.number(static_cast<OpId>(id), cell)] == 0)
-        ready_.push_back({{static_cast<OpId>(id), cell, 0}, -1});
+    for (int group = 0; group < groups_.count(plan_.ops[id].grouping); ++group)
+      if (groups_.waits_now()[groups_.number(static_cast<OpId>(id), group)] == 0)
+        ready_.push_back({{static_cast<OpId>(id), group, 0}, -1});
 }
 
 void Replay::complete(const Instance& instance) {
@@ -93,16 +87,15 @@ void Replay::complete(const Instance& instance) {
                           : options_.max_iterations > 1 ? options_.max_iterations
                                                         : 0;
   std::vector<Instance> released;
-  for (const After& next : cells_.releases(instance.op)) {
+  for (const After& next : groups_.releases(instance.op)) {
     const int k = ended + next.lag;
     if (k > last_needed || (plan_.steps_vary() && stopped_)) continue;
-    const auto [begin, end] =
-        cells_.related(op.scope, instance.cell, plan_.ops[static_cast<std::size_t>(next.op)].scope);
-    for (int cell = begin; cell < end; ++cell) released.push_back({next.op, cell, k});
+    const GroupingId waiting = plan_.ops[static_cast<std::size_t>(next.op)].grouping;
+    for (const int group : groups_.sharing(op.grouping, instance.group, waiting)) released.push_back({next.op, group, k});
   }
-  draw_order(plan_, op, instance.cell, ended, released);
+  draw_order(plan_, op, instance.group, ended, released);
   for (const Instance& waiting : released) {
-    const Seconds word = telling_.word(instance, waiting.op, waiting.cell);
+    const Seconds word = telling_.word(instance, waiting.op, waiting.group);
     if (word.value() > 0.0)
       network_.after(word, token({.event = Event::Told, .instance = waiting, .cause = span}));
     else
@@ -113,7 +106,7 @@ void Replay::complete(const Instance& instance) {
 }
 
 void Replay::note_pace(const Instance& ended) {
-  if (ended.op == plan_.step_end) pace_.note(static_cast<std::size_t>(ended.cell), network_.now());
+  if (ended.op == plan_.step_end) pace_.note(static_cast<std::size_t>(ended.group), network_.now());
   if (ended.op == plan_.global_step) {
     left_behind_.step_ended();
     if (!stopped_) end_step();
@@ -143,7 +136,7 @@ int Replay::catch_up(const Instance& ended) {
   const int newest = left_behind_.newest();
   if (newest == ended.iteration) return newest;
   for (int k = ended.iteration; k <= newest; ++k) count_off(k, left_behind_.left_out(k > ended.iteration, k < newest));
-  for (const After& next : left_behind_.next_of_left_out()) tell({next.op, ended.cell, newest + next.lag}, -1);
+  for (const After& next : left_behind_.next_of_left_out()) tell({next.op, ended.group, newest + next.lag}, -1);
   return newest;
 }
 
@@ -156,12 +149,12 @@ void Replay::count_off(int k, std::int64_t instances) {
 /// Whether what waits for all but the latest of such instances has begun without this one.
 bool Replay::is_late(const Instance& instance) {
   const OpId sum = left_behind_.counted_by(instance.op);
-  return sum >= 0 && iteration(instance.iteration).pending[cells_.number(sum, 0)] <= 0;
+  return sum >= 0 && iteration(instance.iteration).pending[groups_.number(sum, 0)] <= 0;
 }
 
 /// One predecessor less.
 void Replay::tell(const Instance& waiting, std::int32_t cause) {
-  if (--iteration(waiting.iteration).pending[cells_.number(waiting.op, waiting.cell)] == 0)
+  if (--iteration(waiting.iteration).pending[groups_.number(waiting.op, waiting.group)] == 0)
     ready_.push_back({waiting, cause});
 }
 
@@ -240,7 +233,7 @@ int Replay::expected_iterations() const {
 void Replay::report() {
   constexpr std::int64_t kEvery = 256;
   if (options_.progress == nullptr || ++events_ % kEvery != 0) return;
-  options_.progress({.ops = static_cast<std::int64_t>(cells_.instances()),
+  options_.progress({.ops = static_cast<std::int64_t>(groups_.instances()),
                      .completed = completed_,
                      .iterations = static_cast<int>(iteration_end_.size()),
                      .expected = expected_iterations(),
@@ -258,10 +251,10 @@ void Replay::handle(FlowNetwork::Token token) {
   if (p.path >= 0) flow_ended(p);
   switch (p.event) {
     case Event::ComputeEnds: {
-      Device& device = devices_[static_cast<std::size_t>(p.instance.cell)];
+      Device& device = devices_[static_cast<std::size_t>(p.instance.group)];
       if (device.epoch != p.epoch) break;
       device.running.reset();
-      computed_.push_back(p.instance.cell);
+      computed_.push_back(p.instance.group);
       complete(p.instance);
       break;
     }
@@ -379,7 +372,7 @@ Prediction Replay::result() {
     if (op.kind == OpKind::Compute) compute += op.duration.value();
   out.compute = slowest_needed() * (Seconds{compute} - plan_.waiting);
   out.fidelity = folding_.fidelity;
-  out.simulated_ranks = static_cast<int>(cells_.ranks().size());
+  out.simulated_ranks = static_cast<int>(groups_.places().size());
   out.flows = network_.flows_started();
   out.recorded = recorder_.on();
   if (out.recorded) record_into(out);
@@ -388,10 +381,10 @@ Prediction Replay::result() {
 
 void Replay::record_into(Prediction& out) {
   out.spans = recorder_.take_spans();
-  SimulatedCells cells = simulated_cells(plan_, folding_, cells_);
-  out.ranks = std::move(cells.ranks);
-  out.nodes = std::move(cells.nodes);
-  out.stands_for = folding_.stands_for;
+  out.ranks = groups_.places();
+  out.groupings = groups_.groupings();
+  for (std::size_t i = 0; i < folding_.nodes.size(); ++i)
+    out.stands_for[plan_.nodes[static_cast<std::size_t>(folding_.nodes[i])]] = folding_.stands_for[i];
   out.iteration_end = iteration_end_;
   out.traffic = {ways_.links(), ways_.paths(), recorder_.take_flows(), recorder_.rates(ways_.links())};
   out.links = link_use(out.traffic, network_.now());

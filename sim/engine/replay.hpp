@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "platforms/topology.hpp"
-#include "sim/engine/cells.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/enough_steps.hpp"
 #include "sim/engine/flow_network.hpp"
@@ -98,7 +98,7 @@ private:
 
   // replay_collectives.cpp
   void start_collective(const Instance& instance);
-  const RoutedSchedule& schedule_for(const Op& op, int cell);
+  const RoutedSchedule& schedule_for(const Op& op, int simulated);
   void open_collective(int run);
   void start_later(int run, int hop);
   void start_hop(int run, int hop);
@@ -114,7 +114,7 @@ private:
   const Cluster& cluster_;
   ReplayOptions options_;
   Folding folding_;
-  Cells cells_;
+  Groups groups_;
   Topology topology_;
   BorrowedNetwork borrowed_;
   FlowNetwork& network_;
@@ -146,7 +146,7 @@ private:
   };
   std::deque<ToServe> to_serve_;
   std::vector<int> computed_;  ///< ranks whose compute ended at this instant
-  static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.cell, i.iteration); }
+  static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration); }
   std::map<std::tuple<OpId, int, int>, Seconds> set_aside_;  ///< what is left of works that a thread has begun
 
   std::vector<Pending> pendings_;

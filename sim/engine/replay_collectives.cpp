@@ -7,20 +7,22 @@
 
 namespace simsync::detail {
 
-const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
-  const int node = op.scope == Scope::Node ? folding_.cells[static_cast<std::size_t>(cell)] : -1;
+const RoutedSchedule& Replay::schedule_for(const Op& op, int simulated) {
+  const int group = groups_.number_in_plan(op.grouping, simulated);
+  const GroupShape shape = group_shape(plan_, plan_.grouping(op.grouping).ranks(group));
   const ScheduleKey key{.primitive = op.primitive,
                         .algorithm = op.algorithm,
                         .protocol = op.protocol,
-                        .chunks = pipeline_chunks(op.algorithm, group_shape(plan_), op.bytes),
-                        .node = node};
+                        .chunks = pipeline_chunks(op.algorithm, shape, op.bytes),
+                        .grouping = op.grouping,
+                        .group = group};
   auto& slot = schedules_[key];
   if (slot) return *slot;
   const RouteContext context{
       plan_,
       cluster_,
       topology_,
-      folding_.cells,
+      folding_.nodes,
       folding_.folded(),
       [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return ways_.path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, key));
@@ -29,7 +31,7 @@ const RoutedSchedule& Replay::schedule_for(const Op& op, int cell) {
 
 void Replay::start_collective(const Instance& instance) {
   const Op& op = op_of(instance);
-  const RoutedSchedule& schedule = schedule_for(op, instance.cell);
+  const RoutedSchedule& schedule = schedule_for(op, instance.group);
   if (free_active_.empty()) {
     free_active_.push_back(static_cast<int>(active_.size()));
     active_.push_back(std::make_unique<ActiveCollective>());
@@ -55,8 +57,7 @@ void Replay::start_collective(const Instance& instance) {
 
 void Replay::occupy_devices(const Instance& instance, int change) {
   if (cluster_.collective.interference <= 0.0) return;
-  const auto [begin, end] = cells_.related(op_of(instance).scope, instance.cell, Scope::Rank);
-  for (int rank = begin; rank < end; ++rank) collective_on_device(rank, change);
+  for (const int rank : groups_.ranks(op_of(instance).grouping, instance.group)) collective_on_device(rank, change);
 }
 
 void Replay::open_collective(int run) {
@@ -150,7 +151,7 @@ std::int32_t Replay::note_hop(int run, int id, int rounds) {
   const Instance& whose = collective.instance;
   const double extra = collective.ratio * rounds * hop.half;
   return recorder_.flow({.op = whose.op,
-                         .cell = whose.cell,
+                         .group = whose.group,
                          .iteration = whose.iteration,
                          .hop = id,
                          .pipeline = hop.pipeline,

@@ -26,11 +26,11 @@ QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
   const Queue& q = plan_.queues[static_cast<std::size_t>(queue)];
   const Op& op = op_of(instance);
   std::vector<QueueState>& states = queues_[static_cast<std::size_t>(queue)];
-  if (op.kind == OpKind::HostWork && op.from.kind == End::Kind::Fixed && q.scope == Scope::Node)
-    return states[static_cast<std::size_t>(cells_.node(op.from.place.node))];
-  const auto [cell, end] = cells_.related(op.scope, instance.cell, q.scope);
-  SIMSYNC_ASSERT(end == cell + 1);  // an op never spans several queues
-  return states[static_cast<std::size_t>(cell)];
+  if (op.kind == OpKind::HostWork && op.from.kind == End::Kind::Fixed && q.grouping == kEachNode)
+    return states[static_cast<std::size_t>(groups_.group_of_node(op.from.place.node))];
+  const auto groups = groups_.sharing(op.grouping, instance.group, q.grouping);
+  SIMSYNC_ASSERT(groups.size() == 1);  // an op never spans several queues
+  return states[static_cast<std::size_t>(groups.front())];
 }
 
 bool Replay::admits(const Queue& queue, const QueueState& state, const Op& op) {
@@ -143,9 +143,9 @@ bool Replay::go_on(const Instance& instance) {
 }
 
 void Replay::start_compute(const Instance& instance) {
-  Device& device = devices_[static_cast<std::size_t>(instance.cell)];
+  Device& device = devices_[static_cast<std::size_t>(instance.group)];
   device.running = instance;
-  device.remaining = compute_time(plan_, op_of(instance), instance.cell, instance.iteration).value() * device.slowdown;
+  device.remaining = compute_time(plan_, op_of(instance), instance.group, instance.iteration).value() * device.slowdown;
   device.since = network_.now().value();
   arm_compute(device, instance);
   share_links(device);
@@ -253,7 +253,7 @@ void Replay::start_bytes(const Connection::Waiting& next, double bytes, Pending 
   const Way& way = ways_.way_of(next.instance);
   const bool first = next.bytes == op_of(next.instance).bytes + way.extra_bytes;
   end.flow = recorder_.flow({.op = next.instance.op,
-                             .cell = next.instance.cell,
+                             .group = next.instance.group,
                              .iteration = next.instance.iteration,
                              .path = way.path,
                              .ready = next.since,

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/engine/cells.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/plan/routed_collective.hpp"
 
 namespace simsync::detail {
@@ -57,7 +57,7 @@ struct Device {
   bool holds_up_links = false;
 };
 
-/// One cell of a Queue.
+/// One group of a Queue.
 struct QueueState {
   struct Waiting {
     int priority;

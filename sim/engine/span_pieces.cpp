@@ -59,8 +59,8 @@ void SpanCutter::add(double begin, double end, const std::string& resource, cons
 }
 
 void SpanCutter::cut_compute(const Op& op, const Span& span) {
-  const Place place = prediction_.ranks[static_cast<std::size_t>(span.cell)];
-  const Seconds drawn = compute_time(plan_, op, span.cell, span.iteration);
+  const Place& place = first_place(op, span.group);
+  const Seconds drawn = compute_time(plan_, op, span.group, span.iteration);
   const double slowdown =
       cluster_.group_of(place.node).compute_slowdown * (op.duration.value() > 0.0 ? drawn / op.duration : 1.0);
   double at = span.start.value();
@@ -85,20 +85,16 @@ void SpanCutter::cut_host(const Op& op, const Span& span) {
   const bool dispatch = op.reason.phase == Phase::Dispatch;
   const bool server = op.from.kind == End::Kind::Fixed;
   const Place place =
-      server ? op.from.place : Place{prediction_.nodes[static_cast<std::size_t>(node_cell(op, span.cell))], -1};
+      server ? op.from.place : Place{first_place(op, span.group).node, -1};
   const char* resource = "host CPU";
   if (server) resource = dispatch ? kDispatch : place.gpu < 0 ? "server CPU" : "server GPU";
   add(span.ready.value(), span.start.value(), resource, name_of(place), span.start - span.ready);
   add(span.start.value(), span.end.value(), timer ? "wait of the framework" : resource, name_of(place));
 }
 
-/// Index into Prediction::nodes.
-int SpanCutter::node_cell(const Op& op, int cell) const {
-  if (op.scope == Scope::Node) return cell;
-  if (op.scope == Scope::Job) return 0;
-  const int node = prediction_.ranks[static_cast<std::size_t>(cell)].node;
-  return static_cast<int>(std::find(prediction_.nodes.begin(), prediction_.nodes.end(), node) -
-                          prediction_.nodes.begin());
+const Place& SpanCutter::first_place(const Op& op, int group) const {
+  const int rank = prediction_.groupings[static_cast<std::size_t>(op.grouping)].ranks(group).front();
+  return prediction_.ranks[static_cast<std::size_t>(rank)];
 }
 
 /// The first part of a set-up; returns its end.

@@ -30,7 +30,7 @@ private:
   void cut_transfer(const Op& op, const Span& span);
   void cut_collective(const Op& op, const Span& span);
   [[nodiscard]] std::vector<Stage> stages_of(const Span& span) const;
-  [[nodiscard]] int node_cell(const Op& op, int cell) const;
+  [[nodiscard]] const Place& first_place(const Op& op, int group) const;
   [[nodiscard]] const Op& op_of(const Span& span) const { return plan_.ops[static_cast<std::size_t>(span.op)]; }
 
   const Plan& plan_;

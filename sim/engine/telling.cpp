@@ -10,61 +10,61 @@ constexpr int kFromWorkers = 0;  ///< number of the connections on which workers
 
 }  // namespace
 
-Telling::Telling(const Plan& plan, const Cells& cells, const Topology& topology, PortQueues& ports,
+Telling::Telling(const Plan& plan, const Groups& groups, const Topology& topology, PortQueues& ports,
                  const SendQueues& sends)
-    : plan_(plan), cells_(cells), topology_(topology), ports_(ports), sends_(sends) {
+    : plan_(plan), groups_(groups), topology_(topology), ports_(ports), sends_(sends) {
   for (const Op& op : plan.ops)
     if (op.kind == OpKind::Transfer) from_servers_ = std::max(from_servers_, op.connection);
 }
 
-Seconds Telling::word(const Instance& done, OpId waiting, int cell) {
+Seconds Telling::word(const Instance& done, OpId waiting, int group) {
   const Op& before = op_of(done.op);
   const Op& after = op_of(waiting);
   if (before.tensor < 0 && after.tensor < 0) return {};
   const End& end = before.kind == OpKind::Transfer ? before.to : before.from;
   const bool from_server = before.kind != OpKind::Compute && end.kind == End::Kind::Fixed;
-  return between(ends_at(before, done.cell), starts_at(after, cell), from_server ? from_servers_ : kFromWorkers);
+  return between(ends_at(before, done.group), starts_at(after, group), from_server ? from_servers_ : kFromWorkers);
 }
 
 Seconds Telling::ask(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (op.tensor < 0) return {};
-  const int asked = node_at(op.from, op, transfer.cell);
-  const Seconds way = between(starts_at(op, transfer.cell), asked, kFromWorkers);
+  const int asked = node_at(op.from, op, transfer.group);
+  const Seconds way = between(starts_at(op, transfer.group), asked, kFromWorkers);
   return op.asked_for() ? way + topology_.cluster().group_of(asked).cpu.dispatch_latency : way;
 }
 
 Seconds Telling::answer(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (op.tensor < 0 || op.kind != OpKind::Transfer) return {};
-  return between(ends_at(op, transfer.cell), starts_at(op, transfer.cell), from_servers_);
+  return between(ends_at(op, transfer.group), starts_at(op, transfer.group), from_servers_);
 }
 
-int Telling::node_at(const End& end, const Op& op, int cell) const {
-  return end.kind == End::Kind::Fixed ? end.place.node : node_of_cell(op, cell);
+int Telling::node_at(const End& end, const Op& op, int group) const {
+  return end.kind == End::Kind::Fixed ? end.place.node : node_of_group(op, group);
 }
 
-int Telling::node_of_cell(const Op& op, int cell) const {
-  return cells_.ranks()[static_cast<std::size_t>(cells_.related(op.scope, cell, Scope::Rank).first)].node;
+int Telling::node_of_group(const Op& op, int group) const {
+  return groups_.first_place(op.grouping, group).node;
 }
 
-int Telling::starts_at(const Op& op, int cell) const {
+int Telling::starts_at(const Op& op, int group) const {
   switch (op.kind) {
     case OpKind::Collective:
       return kNowhere;
     case OpKind::Compute:
-      return node_of_cell(op, cell);
+      return node_of_group(op, group);
     case OpKind::HostWork:
-      return node_at(op.from, op, cell);
+      return node_at(op.from, op, group);
     case OpKind::Transfer:
       // A queue belongs to the worker, also for what it reads.
-      return op.queue >= 0 ? node_of_cell(op, cell) : node_at(op.from, op, cell);
+      return op.queue >= 0 ? node_of_group(op, group) : node_at(op.from, op, group);
   }
   return kNowhere;
 }
 
-int Telling::ends_at(const Op& op, int cell) const {
-  return op.kind == OpKind::Transfer ? node_at(op.to, op, cell) : starts_at(op, cell);
+int Telling::ends_at(const Op& op, int group) const {
+  return op.kind == OpKind::Transfer ? node_at(op.to, op, group) : starts_at(op, group);
 }
 
 Seconds Telling::between(int from, int to, int connection) {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "platforms/topology.hpp"
-#include "sim/engine/cells.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/engine/port_queues.hpp"
 #include "sim/engine/send_queues.hpp"
 
@@ -12,14 +12,14 @@ namespace simsync::detail {
 
 /// How long the messages without data take that parameter servers need: a worker learns that a server has updated a
 /// variable, asks for a read that waited in its own queue, and hears that a push has arrived before the next leaves a
-/// queue. Zero on one host, and among ops of which none belongs to a server. Plan, cells, topology, ports and sends
+/// queue. Zero on one host, and among ops of which none belongs to a server. Plan, groups, topology, ports and sends
 /// must outlive it. Every call sends one: words between two nodes keep their order.
 class Telling {
 public:
-  Telling(const Plan& plan, const Cells& cells, const Topology& topology, PortQueues& ports, const SendQueues& sends);
+  Telling(const Plan& plan, const Groups& groups, const Topology& topology, PortQueues& ports, const SendQueues& sends);
 
   /// From where `done` ends to where the op that waits for it is started.
-  Seconds word(const Instance& done, OpId waiting, int cell);
+  Seconds word(const Instance& done, OpId waiting, int group);
   /// From where a transfer is started to where its bytes lie, and until a server's thread begins to send what was asked
   /// for from a queue.
   Seconds ask(const Instance& transfer);
@@ -28,15 +28,15 @@ public:
 
 private:
   [[nodiscard]] const Op& op_of(OpId op) const { return plan_.ops[static_cast<std::size_t>(op)]; }
-  [[nodiscard]] int node_at(const End& end, const Op& op, int cell) const;
-  [[nodiscard]] int node_of_cell(const Op& op, int cell) const;
-  [[nodiscard]] int starts_at(const Op& op, int cell) const;
-  [[nodiscard]] int ends_at(const Op& op, int cell) const;
+  [[nodiscard]] int node_at(const End& end, const Op& op, int group) const;
+  [[nodiscard]] int node_of_group(const Op& op, int group) const;
+  [[nodiscard]] int starts_at(const Op& op, int group) const;
+  [[nodiscard]] int ends_at(const Op& op, int group) const;
   /// `connection`: the number of the one that a word takes.
   Seconds between(int from, int to, int connection);
 
   const Plan& plan_;
-  const Cells& cells_;
+  const Groups& groups_;
   const Topology& topology_;
   PortQueues& ports_;
   const SendQueues& sends_;

@@ -12,8 +12,8 @@ constexpr BytesPerSecond kUncapped{std::numeric_limits<double>::infinity()};
 
 }  // namespace
 
-Ways::Ways(const Plan& plan, const Cells& cells, const Topology& topology, FlowNetwork& network)
-    : plan_(plan), cells_(cells), topology_(topology), network_(network), ways_(cells.instances()) {
+Ways::Ways(const Plan& plan, const Groups& groups, const Topology& topology, FlowNetwork& network)
+    : plan_(plan), groups_(groups), topology_(topology), network_(network), ways_(groups.instances()) {
   std::vector<BytesPerSecond> bandwidths;
   for (const Link& link : topology_.links()) {
     bandwidths.push_back(link.bandwidth);
@@ -23,14 +23,14 @@ Ways::Ways(const Plan& plan, const Cells& cells, const Topology& topology, FlowN
 }
 
 const Way& Ways::way_of(const Instance& transfer) {
-  auto& slot = ways_[cells_.number(transfer.op, transfer.cell)];
-  if (!slot) slot = std::make_unique<Way>(find(plan_.ops[static_cast<std::size_t>(transfer.op)], transfer.cell));
+  auto& slot = ways_[groups_.number(transfer.op, transfer.group)];
+  if (!slot) slot = std::make_unique<Way>(find(plan_.ops[static_cast<std::size_t>(transfer.op)], transfer.group));
   return *slot;
 }
 
-Way Ways::find(const Op& op, int cell) {
-  const Place from = place_of(op.from, op, cell);
-  const Place to = place_of(op.to, op, cell);
+Way Ways::find(const Op& op, int group) {
+  const Place from = place_of(op.from, op, group);
+  const Place to = place_of(op.to, op, group);
   const Path path = topology_.path(from, to);
   Way way;
   way.delay = path.latency + static_cast<double>(op.messages) * path.message_cost;
@@ -49,10 +49,9 @@ Way Ways::find(const Op& op, int cell) {
   return way;
 }
 
-Place Ways::place_of(const End& end, const Op& op, int cell) const {
+Place Ways::place_of(const End& end, const Op& op, int group) const {
   if (end.kind == End::Kind::Fixed) return end.place;
-  const auto [rank, last] = cells_.related(op.scope, cell, Scope::Rank);
-  const Place device = cells_.ranks()[static_cast<std::size_t>(rank)];
+  const Place device = groups_.first_place(op.grouping, group);
   return end.kind == End::Kind::Device ? device : Place{device.node, -1};
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "platforms/topology.hpp"
-#include "sim/engine/cells.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/flow_network.hpp"
 
@@ -29,11 +29,11 @@ struct Way {
   ConnectionId connection;  ///< serves its transfers in turn
 };
 
-/// Finds ways and numbers each once. Plan, cells and topology must outlive it.
+/// Finds ways and numbers each once. Plan, groups and topology must outlive it.
 class Ways {
 public:
   /// Begins a new problem in `network`, with the links of `topology`.
-  Ways(const Plan& plan, const Cells& cells, const Topology& topology, FlowNetwork& network);
+  Ways(const Plan& plan, const Groups& groups, const Topology& topology, FlowNetwork& network);
 
   const Way& way_of(const Instance& transfer);
   /// Number of the path across these links, each flow at no more than `cap`.
@@ -45,12 +45,12 @@ public:
   [[nodiscard]] const std::vector<FlowPath>& paths() const { return flow_paths_; }
 
 private:
-  [[nodiscard]] Way find(const Op& op, int cell);
-  [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
+  [[nodiscard]] Way find(const Op& op, int group);
+  [[nodiscard]] Place place_of(const End& end, const Op& op, int group) const;
   int connection_link(const ConnectionId& connection, BytesPerSecond capacity);
 
   const Plan& plan_;
-  const Cells& cells_;
+  const Groups& groups_;
   const Topology& topology_;
   FlowNetwork& network_;
   std::vector<Link> links_;

@@ -92,7 +92,7 @@ private:
       return;
     }
     // What is done once for all workers is a part of each one's round.
-    const int rounds = op.scope == Scope::Job ? plan_.rank_count() : 1;
+    const auto rounds = static_cast<double>(plan_.grouping(op.grouping).ranks(0).size());
     const int threads = std::max(1, plan_.queues[static_cast<std::size_t>(op.queue)].slots);
     const Seconds demand = (op.threads / (threads * rounds)) * op.duration;
     stations_[name_of(op.from.place) + " threads"] += demand;

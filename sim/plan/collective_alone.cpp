@@ -166,18 +166,18 @@ private:
 }  // namespace
 
 struct CollectiveAlone::Network {
-  Network(const Cluster& cluster, const Plan& plan, std::vector<int> chosen, bool represents)
-      : cells(std::move(chosen)), folded(represents), topology(cluster, nodes(plan), gpus_in_use(plan.ranks)) {}
+  Network(const Cluster& cluster, const Plan& plan, std::vector<int> nodes, bool represents)
+      : chosen(std::move(nodes)), folded(represents), topology(cluster, numbers(plan), gpus_in_use(plan.ranks)) {}
 
-  std::vector<int> cells;  ///< positions in Plan::nodes
+  std::vector<int> chosen;  ///< groups of kEachNode
   bool folded;
   Topology topology;
   std::map<detail::ScheduleKey, RoutedSchedule> schedules;
 
 private:
-  [[nodiscard]] std::vector<int> nodes(const Plan& plan) const {
+  [[nodiscard]] std::vector<int> numbers(const Plan& plan) const {
     std::vector<int> out;
-    for (const int cell : cells) out.push_back(plan.nodes[static_cast<std::size_t>(cell)]);
+    for (const int node : chosen) out.push_back(plan.nodes[static_cast<std::size_t>(node)]);
     return out;
   }
 };
@@ -193,9 +193,9 @@ CollectiveAlone::Network& CollectiveAlone::network_for(CollectiveAlgorithm algor
                     detail::ranks_differ(algorithm, plan_.rank_count()).empty();
   std::unique_ptr<Network>& network = fold ? folded_ : whole_;
   if (network) return *network;
-  std::vector<int> cells;
-  for (std::size_t i = 0; i < (fold ? 1 : plan_.nodes.size()); ++i) cells.push_back(static_cast<int>(i));
-  network = std::make_unique<Network>(cluster_, plan_, std::move(cells), fold);
+  std::vector<int> nodes;
+  for (std::size_t i = 0; i < (fold ? 1 : plan_.nodes.size()); ++i) nodes.push_back(static_cast<int>(i));
+  network = std::make_unique<Network>(cluster_, plan_, std::move(nodes), fold);
   return *network;
 }
 
@@ -208,8 +208,8 @@ double CollectiveAlone::run(const Question& question) {
                                 .chunks = pipeline_chunks(algorithm, group_shape(plan_), bytes)};
   auto known = network.schedules.find(key);
   if (known == network.schedules.end()) {
-    const detail::RouteContext context{plan_,         cluster_,       network.topology,
-                                       network.cells, network.folded, [](const auto&, auto) { return 0; }};
+    const detail::RouteContext context{plan_,          cluster_,       network.topology,
+                                       network.chosen, network.folded, [](const auto&, auto) { return 0; }};
     known = network.schedules.emplace(key, detail::route(context, key)).first;
   }
   return Run(network.topology, known->second, bytes).time();

@@ -184,7 +184,7 @@ void write_compute(PlanWriter& writer) {
     const Seconds duration = fraction * waiting * (writer.profile.layers[layer].*part);
     Op op;
     op.kind = OpKind::Compute;
-    op.scope = Scope::Rank;
+    op.grouping = kEachRank;
     op.queue = writer.compute;
     op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
     op.duration = duration;
@@ -225,7 +225,7 @@ void write_updates(PlanWriter& writer) {
   const auto update = [&](const std::vector<OpId>& after, double bytes, std::int32_t layer, std::string label) {
     Op op;
     op.kind = OpKind::Compute;
-    op.scope = Scope::Rank;
+    op.grouping = kEachRank;
     op.queue = writer.compute;
     op.reason = {Phase::Update, layer, std::move(label)};
     op.duration = all_bytes > 0.0 ? bytes / all_bytes * writer.profile.update : Seconds{0.0};
@@ -291,7 +291,7 @@ void merge_compute(Plan& plan) {
     if (dependents[static_cast<std::size_t>(previous)] != 1) continue;
     const OpId target = into[static_cast<std::size_t>(previous)];
     Op& merged = plan.ops[static_cast<std::size_t>(target)];
-    if (merged.kind != OpKind::Compute || merged.scope != op.scope || merged.queue != op.queue) continue;
+    if (merged.kind != OpKind::Compute || merged.grouping != op.grouping || merged.queue != op.queue) continue;
     SIMSYNC_ASSERT(merged.samples.size() == op.samples.size());
     merged.duration += op.duration;
     for (std::size_t s = 0; s < op.samples.size(); ++s) merged.samples[s] += op.samples[s];
@@ -329,37 +329,37 @@ bool schedules_hosts(const Strategy& strategy) {
 
 void write_queues(detail::PlanWriter& writer) {
   const GraphStrategy& graph = writer.strategy.graph;
-  writer.compute = writer.add_queue({.name = "compute", .scope = Scope::Rank, .slots = 1});
-  writer.host = writer.add_queue({.name = "host", .scope = Scope::Node, .slots = writer.slowest_host().threads});
+  writer.compute = writer.add_queue({.name = "compute", .grouping = kEachRank, .slots = 1});
+  writer.host = writer.add_queue({.name = "host", .grouping = kEachNode, .slots = writer.slowest_host().threads});
   const Scheduling& scheduling = graph.scheduling;
   writer.inside_node =
-      writer.add_queue({.name = "inside node", .scope = Scope::Node, .slots = 1, .ordering = scheduling.ordering});
+      writer.add_queue({.name = "inside node", .grouping = kEachNode, .slots = 1, .ordering = scheduling.ordering});
   writer.to_host =
-      writer.add_queue({.name = "copy to host", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
+      writer.add_queue({.name = "copy to host", .grouping = kEachRank, .slots = 1, .ordering = scheduling.ordering});
   writer.to_device =
-      writer.add_queue({.name = "copy to device", .scope = Scope::Rank, .slots = 1, .ordering = scheduling.ordering});
+      writer.add_queue({.name = "copy to device", .grouping = kEachRank, .slots = 1, .ordering = scheduling.ordering});
   const auto credit = static_cast<double>(scheduling.credit.count);
   const bool scheduled = credit > 0.0;
   const Queue limited{.name = {},
-                      .scope = Scope::Job,
+                      .grouping = kWholeJob,
                       .slots = 0,
                       .credit = credit,
                       .strict = scheduling.credit_is_strict,
                       .ordering = scheduling.ordering};
-  const auto add = [&](const char* name, Scope scope) {
+  const auto add = [&](const char* name, GroupingId grouping) {
     Queue queue = limited;
     queue.name = name;
-    queue.scope = scope;
+    queue.grouping = grouping;
     return writer.add_queue(std::move(queue));
   };
   if (graph.serial_collectives) {
     writer.communication =
-        writer.add_queue({.name = "communication", .scope = Scope::Job, .slots = 1, .ordering = scheduling.ordering});
+        writer.add_queue({.name = "communication", .grouping = kWholeJob, .slots = 1, .ordering = scheduling.ordering});
   } else if (scheduled) {
-    writer.communication = add("communication", Scope::Job);
+    writer.communication = add("communication", kWholeJob);
   }
   if (!scheduled) return;
-  const Scope sender = schedules_hosts(writer.strategy) ? Scope::Node : Scope::Rank;
+  const GroupingId sender = schedules_hosts(writer.strategy) ? kEachNode : kEachRank;
   if (!scheduling.pulls_only) writer.push = add("push", sender);
   writer.pull = add("pull", sender);
 }
@@ -368,6 +368,16 @@ void write_queues(detail::PlanWriter& writer) {
 
 GroupShape group_shape(const Plan& plan) {
   return {.node_begin = plan.node_begin};
+}
+
+GroupShape group_shape(const Plan& plan, std::span<const int> ranks) {
+  GroupShape out;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto node_of = [&](std::size_t at) { return plan.grouping(kEachNode).group_of(ranks[at]); };
+    if (i == 0 || node_of(i) != node_of(i - 1)) out.node_begin.push_back(static_cast<int>(i));
+  }
+  out.node_begin.push_back(static_cast<int>(ranks.size()));
+  return out;
 }
 
 Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place from, Place to, bool loop) {

@@ -47,6 +47,8 @@ Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, Collectiv
 
 /// The group that a collective over all ranks of a plan runs in.
 GroupShape group_shape(const Plan& plan);
+/// Of these ranks, ascending.
+GroupShape group_shape(const Plan& plan, std::span<const int> ranks);
 
 /// The way of one hop of a collective. Between nodes, algorithms that cross each node once (ring, tree, chain) use
 /// all its NICs and GPUs together; the others send from GPU to GPU. With `loop` the far end is the node itself.

@@ -66,7 +66,7 @@ std::vector<Sent> collect(const PlanWriter& writer) {
 OpId add_wait(PlanWriter& writer, const Bucket& bucket, const std::string& label, OpId ready) {
   Op wait;
   wait.kind = OpKind::HostWork;
-  wait.scope = Scope::Job;
+  wait.grouping = kWholeJob;
   wait.duration = bucket.wait;
   wait.from = {.kind = End::Kind::Fixed, .place = {writer.plan.ranks.front().node, -1}};
   wait.after = {{ready, 0}};
@@ -191,7 +191,7 @@ private:
                               const std::string& label) const {
     Op op;
     op.kind = OpKind::Collective;
-    op.scope = Scope::Job;
+    op.grouping = kWholeJob;
     op.queue = w_.communication;
     op.reason = {Phase::Synchronize, -1, label};
     op.bytes = bytes;

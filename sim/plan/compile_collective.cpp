@@ -198,7 +198,7 @@ Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, Collectiv
   const CollectiveChoice choice = choose(primitive, algorithm, group_costs(cluster, plan.ranks), bytes);
   Op op;
   op.kind = OpKind::Collective;
-  op.scope = Scope::Job;
+  op.grouping = kWholeJob;
   op.reason = {Phase::Synchronize, -1, name_of(primitive)};
   op.duration = collective_setup(cluster.collective, bytes);
   op.bytes = bytes;
@@ -212,29 +212,19 @@ Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, Collectiv
 
 namespace detail {
 
-namespace {
-
-/// The group of the first cell.
-GroupShape group_of(const Plan& plan, const Op& op) {
-  const auto [begin, end] = plan.cell_ranks(op.scope, 0);
-  return op.scope == Scope::Job ? group_shape(plan) : GroupShape{.node_begin = {0, end - begin}};
-}
-
-}  // namespace
-
 void apply_ratios(Plan& plan, const CollectiveCosts& costs) {
   for (Op& op : plan.ops) {
     if (op.kind != OpKind::Collective) continue;
     if (!is_own(costs, op.algorithm)) continue;
-    op.ratio = ratio_of(costs, op.primitive, group_of(plan, op), op.bytes);
+    op.ratio = ratio_of(costs, op.primitive, group_shape(plan, plan.grouping(op.grouping).ranks(0)), op.bytes);
     op.duration += (op.ratio - 1.0) * collective_setup(costs, op.bytes);
   }
 }
 
 void PlanWriter::choose_protocol(Op& op) const {
   if (cluster.collective.protocols.empty()) return;
-  const auto [begin, end] = plan.cell_ranks(op.scope, 0);
-  const std::vector<Place> ranks(plan.ranks.begin() + begin, plan.ranks.begin() + end);
+  std::vector<Place> ranks;
+  for (const int rank : plan.grouping(op.grouping).ranks(0)) ranks.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
   op.protocol = choose(op.primitive, op.algorithm, group_costs(cluster, ranks), op.bytes).protocol;
 }
 

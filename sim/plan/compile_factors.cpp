@@ -19,7 +19,7 @@ void write_sufficient_factors(PlanWriter& writer) {
     const double k = static_cast<double>(variable.elements()) / m;
     Op exchange;
     exchange.kind = OpKind::Collective;
-    exchange.scope = Scope::Job;
+    exchange.grouping = kWholeJob;
     exchange.primitive = CollectivePrimitive::AllGather;
     exchange.bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
     exchange.duration =
@@ -35,7 +35,7 @@ void write_sufficient_factors(PlanWriter& writer) {
                         (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
     Op rebuild;
     rebuild.kind = OpKind::Compute;
-    rebuild.scope = Scope::Rank;
+    rebuild.grouping = kEachRank;
     rebuild.queue = writer.compute;
     rebuild.duration = Seconds{2.0 * rows * m * k * (n - 1) / rate};
     rebuild.parts = {{static_cast<std::int32_t>(variable.layer), Phase::Update, rebuild.duration}};

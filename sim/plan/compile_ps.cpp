@@ -35,7 +35,7 @@ bool sums_on_hosts(const PlanWriter& writer) {
 OpId write_word(PlanWriter& writer, const std::vector<After>& returned, const char* label) {
   Op op;
   op.kind = OpKind::HostWork;
-  op.scope = Scope::Job;
+  op.grouping = kWholeJob;
   op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
   op.after = returned;
   op.reason = {Phase::Start, -1, label};
@@ -86,7 +86,7 @@ void write_parameter_servers(PlanWriter& writer) {
   if (reads_inside_step && !returned.empty()) {
     Op op;
     op.kind = OpKind::HostWork;
-    op.scope = ahead ? Scope::Rank : Scope::Job;
+    op.grouping = ahead ? kEachRank : kWholeJob;
     if (!ahead) op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
     op.after = returned;
     op.after.push_back({writer.backward.front(), 0});

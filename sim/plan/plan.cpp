@@ -40,11 +40,11 @@ const char* name_of(Phase phase) {
   return "?";
 }
 
-Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration) {
-  constexpr std::uint64_t kMostCells = 1'000'003;
+Random draws_of(const Plan& plan, std::uint64_t purpose, int group, int iteration) {
+  constexpr std::uint64_t kMostGroups = 1'000'003;
   constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // seeds up to 2^32 do not meet within a run
-  return Random((plan.seed - 1) * kApart + 1 + 2 * purpose + static_cast<std::uint64_t>(cell) +
-                kMostCells * static_cast<std::uint64_t>(iteration));
+  return Random((plan.seed - 1) * kApart + 1 + 2 * purpose + static_cast<std::uint64_t>(group) +
+                kMostGroups * static_cast<std::uint64_t>(iteration));
 }
 
 namespace {
@@ -128,37 +128,21 @@ void Plan::set_ranks(std::vector<Place> places) {
   ranks = std::move(places);
   nodes.clear();
   node_begin.clear();
+  std::vector<int> rank_of(ranks.size());
+  std::vector<int> node_of(ranks.size());
+  std::iota(rank_of.begin(), rank_of.end(), 0);
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    if (!nodes.empty() && nodes.back() == ranks[r].node) continue;
-    nodes.push_back(ranks[r].node);
-    node_begin.push_back(static_cast<int>(r));
+    if (nodes.empty() || nodes.back() != ranks[r].node) {
+      nodes.push_back(ranks[r].node);
+      node_begin.push_back(static_cast<int>(r));
+    }
+    node_of[r] = static_cast<int>(nodes.size()) - 1;
   }
   node_begin.push_back(rank_count());
-}
-
-int Plan::cell_count(Scope scope) const {
-  switch (scope) {
-    case Scope::Rank:
-      return rank_count();
-    case Scope::Node:
-      return static_cast<int>(nodes.size());
-    case Scope::Job:
-      return 1;
-  }
-  return 0;
-}
-
-std::pair<int, int> Plan::cell_ranks(Scope scope, int cell) const {
-  const auto i = static_cast<std::size_t>(cell);
-  switch (scope) {
-    case Scope::Rank:
-      return {cell, cell + 1};
-    case Scope::Node:
-      return {node_begin[i], node_begin[i + 1]};
-    case Scope::Job:
-      return {0, rank_count()};
-  }
-  return {0, 0};
+  groupings.clear();
+  groupings.emplace_back("rank", std::move(rank_of));
+  groupings.emplace_back("node", std::move(node_of));
+  groupings.emplace_back("job", std::vector<int>(ranks.size(), 0));
 }
 
 void check(const Plan& plan) {
@@ -168,6 +152,7 @@ void check(const Plan& plan) {
   for (OpId id = 0; id < ops; ++id) {
     const Op& op = plan.ops[static_cast<std::size_t>(id)];
     SIMSYNC_ASSERT(op.spare >= 0 && (op.spare == 0 || op.spare < plan.rank_count()));
+    SIMSYNC_ASSERT(op.grouping >= 0 && op.grouping < static_cast<GroupingId>(plan.groupings.size()));
     SIMSYNC_ASSERT(op.queue >= -1 && op.queue < static_cast<QueueId>(plan.queues.size()));
     for (const After& after : op.after) {
       SIMSYNC_ASSERT(after.op >= 0 && after.op < ops && after.lag >= 0);

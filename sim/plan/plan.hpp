@@ -1,11 +1,11 @@
 // Fully decided work of one training iteration, for any number of ranks.
 //
-// A Plan is written once for all ranks: an Op names a partition of the ranks and stands for one instance per cell
-// of it (every rank, every node, the whole job). An Op may depend on another; the rule for which instances are
-// meant is one and the same everywhere: instance b of B waits for every instance a of A whose cell shares a rank
-// with b's cell. So "each rank's forward waits for the job's all-reduce" and "the all-reduce waits for each
-// rank's backward" need no further description, and a back end expands as many cells as it needs: one rank for
-// the hardware runner, a representative of each class for `folded`, all of them for `fluid` and `steps`.
+// A Plan is written once for all ranks: an Op names a division of the ranks into groups (Grouping) and stands for one
+// instance per group. An Op may depend on another; the rule for which instances are meant is one and the same
+// everywhere: instance b of B waits for every instance a of A whose group shares a rank with b's group. So "each rank's
+// forward waits for the job's all-reduce" and "the all-reduce waits for each rank's backward" need no further
+// description, and a back end expands as many groups as it needs: one rank for the hardware runner, a representative of
+// each class for `folded`, all of them for `fluid` and `steps`.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -15,6 +15,7 @@
 #include "base/units.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/plan/collectives.hpp"
+#include "sim/plan/groupings.hpp"
 
 namespace simsync {
 
@@ -23,18 +24,11 @@ class Random;
 using OpId = std::int32_t;
 using QueueId = std::int32_t;
 
-/// Cells of ranks. Ranks are numbered node by node, so every cell is a range.
-enum class Scope : std::uint8_t {
-  Rank,  ///< one cell per rank
-  Node,  ///< one cell per node: the ranks on it
-  Job,   ///< one cell: all ranks
-};
-
 enum class OpKind : std::uint8_t {
-  Compute,     ///< the cell's device is busy for `duration`
+  Compute,     ///< the rank's device is busy for `duration`
   HostWork,    ///< the host (or the GPU) named by `at` is busy for `duration`
   Transfer,    ///< `bytes` move from `from` to `to`
-  Collective,  ///< all ranks of the cell take part
+  Collective,  ///< all ranks of the group take part
 };
 
 enum class Phase : std::uint8_t {
@@ -56,9 +50,9 @@ const char* name_of(Phase phase);
 /// One end of a transfer, or the place of a host's work.
 struct End {
   enum class Kind : std::uint8_t {
-    Device,  ///< the GPU of the cell (Rank scope only)
-    Host,    ///< the host of the cell's node
-    Fixed,   ///< `place`, the same for every cell: a server
+    Device,  ///< the GPU of the group's first rank
+    Host,    ///< the host of that rank's node
+    Fixed,   ///< `place`, the same for every group: a server
   };
   Kind kind = Kind::Host;
   Place place;
@@ -90,7 +84,7 @@ inline constexpr double kWhole = std::numeric_limits<double>::infinity();
 
 struct Op {
   OpKind kind = OpKind::Compute;
-  Scope scope = Scope::Rank;
+  GroupingId grouping = kEachRank;
   QueueId queue = -1;  ///< serial resource it occupies while it runs; -1: none
   int priority = 0;    ///< smaller first; only a Priority queue looks at it
   std::vector<After> after;
@@ -145,7 +139,7 @@ struct Op {
 /// host's threads, the send queue of a scheduled worker.
 struct Queue {
   std::string name;
-  Scope scope = Scope::Rank;  ///< one queue per cell; work at a fixed place (Op::from) occupies that place's
+  GroupingId grouping = kEachRank;  ///< one queue per group; work at a fixed place (Op::from) occupies that place's
   int slots = 1;              ///< instances served at a time, HostWork by its threads; 0: as many as `credit` allows
   double credit = 0.0;        ///< bytes in flight below which another instance may start; 0: no such limit
   bool strict = false;  ///< an instance must fit into what is left of the credit; one that does not lets others pass
@@ -157,8 +151,9 @@ struct Plan {
   std::string strategy;
   std::vector<std::string> layers;  ///< names, for Reason::layer and ComputePart::layer; may be empty
   std::vector<Place> ranks;         ///< rank -> its GPU, node by node
-  std::vector<int> nodes;           ///< nodes with ranks, ascending: cell index -> node
-  std::vector<int> node_begin;      ///< cell index -> first rank; one more entry than `nodes`
+  std::vector<int> nodes;           ///< nodes with ranks, ascending: group of kEachNode -> node
+  std::vector<int> node_begin;      ///< group of kEachNode -> first rank; one more entry than `nodes`
+  std::vector<Grouping> groupings;  ///< kEachRank, kEachNode, kWholeJob, and what the strategy adds
   std::vector<Place> servers;       ///< fixed places that hold parameters, ascending, without repetition
   /// The op of every rank that ends its step, where ranks need not wait for each other in every step (asynchronous
   /// training, bounded staleness); -1: all are in lock step.
@@ -177,7 +172,7 @@ struct Plan {
   std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
   std::vector<Op> ops;             ///< every `after` names an op; those with lag 0 form no cycle
 
-  /// Takes ranks that are sorted node by node, and sets the cells that follow from them.
+  /// Takes ranks that are sorted node by node, and sets the groupings that every plan has.
   void set_ranks(std::vector<Place> places);
   /// Whether every rank's step waits for all others' of the one before; false: see step_end.
   [[nodiscard]] bool in_lock_step() const { return step_end < 0; }
@@ -186,9 +181,7 @@ struct Plan {
   /// Whether no step is like another, because ranks are at their own pace or draw how long each takes them.
   [[nodiscard]] bool steps_vary() const { return !in_lock_step() || step_variation > 0.0; }
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
-  [[nodiscard]] int cell_count(Scope scope) const;
-  /// First rank of a cell and one past its last.
-  [[nodiscard]] std::pair<int, int> cell_ranks(Scope scope, int cell) const;
+  [[nodiscard]] const Grouping& grouping(GroupingId id) const { return groupings[static_cast<std::size_t>(id)]; }
 };
 
 /// How long a compute op takes a rank in an iteration, on a device of speed 1. A rank draws how far each of its steps
@@ -202,8 +195,8 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 int longest_block(const Plan& plan);
 
 /// What one of them draws in an iteration: for `purpose` 0 how long it computes, 1 orders; any other is far from these.
-/// A cell's orders are drawn as the compute of the next but one.
-Random draws_of(const Plan& plan, std::uint64_t purpose, int cell, int iteration);
+/// A group's orders are drawn as the compute of the next but one.
+Random draws_of(const Plan& plan, std::uint64_t purpose, int group, int iteration);
 
 /// By op: whether an instance of a rank comes after the end of that rank's step (Plan::step_end) in the same iteration.
 std::vector<bool> after_step_end(const Plan& plan);

@@ -8,10 +8,14 @@
 namespace simsync::detail {
 namespace {
 
-RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key, int first_rank) {
+RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key,
+                 std::span<const int> ranks) {
   const CollectiveCosts costs = costs_of(context.cluster, key.protocol);
-  const Place from = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.from)];
-  const Place to = context.plan.ranks[static_cast<std::size_t>(first_rank + hop.to)];
+  const auto place = [&](int rank) {
+    return context.plan.ranks[static_cast<std::size_t>(ranks[static_cast<std::size_t>(rank)])];
+  };
+  const Place from = place(hop.from);
+  const Place to = place(hop.to);
   const bool inter = from.node != to.node;
   const Path path = hop_path(context.topology, key.algorithm, from, to, context.folded);
   RoutedHop out;
@@ -40,19 +44,14 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey&
 }  // namespace
 
 RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
-  GroupShape group = group_shape(context.plan);
-  int first_rank = 0;
-  if (key.node >= 0) {
-    const auto [begin, end] = context.plan.cell_ranks(Scope::Node, key.node);
-    group = {.node_begin = {0, end - begin}};
-    first_rank = begin;
-  }
+  const std::span<const int> ranks = context.plan.grouping(key.grouping).ranks(key.group);
+  const GroupShape group = group_shape(context.plan, ranks);
   RoutedSchedule out;
   const auto append = [&](const CollectiveSchedule& schedule) {
     const int first_hop = static_cast<int>(out.hops.size());
     const int first_pipeline = static_cast<int>(out.pipelines.size());
     for (const Hop& hop : schedule.hops) {
-      RoutedHop next = routed(context, hop, key, first_rank);
+      RoutedHop next = routed(context, hop, key, ranks);
       next.pipeline += first_pipeline;
       for (int& id : next.needs) id += first_hop;
       for (int& id : next.after) id += first_hop;
@@ -63,8 +62,8 @@ RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
   const auto made = [&](int only_node) {
     return schedule_of(key.primitive, key.algorithm, group, key.chunks, only_node);
   };
-  if (context.folded && key.node < 0) {
-    for (const int cell : context.cells) append(made(cell));
+  if (context.folded && group.nodes() > 1) {
+    for (const int node : context.nodes) append(made(node));
   } else {
     append(made(-1));
   }

@@ -69,7 +69,7 @@ struct RouteContext {
   const Plan& plan;
   const Cluster& cluster;
   const Topology& topology;
-  const std::vector<int>& cells;  ///< nodes to route for, as positions in Plan::nodes
+  const std::vector<int>& nodes;  ///< to route for, as groups of kEachNode
   bool folded = false;            ///< each of them represents others: what leaves it comes back into it
   std::function<int(const std::vector<LinkId>&, BytesPerSecond cap)> path_of;  ///< numbers a way
 };
@@ -80,7 +80,8 @@ struct ScheduleKey {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
   std::string protocol;
   int chunks = 1;
-  int node = -1;  ///< the group is the job, or this node of the plan when it is not -1
+  GroupingId grouping = kWholeJob;
+  int group = 0;
   friend auto operator<=>(const ScheduleKey&, const ScheduleKey&) = default;
 };
 

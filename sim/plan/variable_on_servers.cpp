@@ -103,10 +103,10 @@ void VariableOnServers::cut() {
   }
 }
 
-Op VariableOnServers::transfer(Phase phase, Scope scope, End from, End to, double bytes, std::string text) const {
+Op VariableOnServers::transfer(Phase phase, GroupingId grouping, End from, End to, double bytes, std::string text) const {
   Op op;
   op.kind = OpKind::Transfer;
-  op.scope = scope;
+  op.grouping = grouping;
   op.from = from;
   op.to = to;
   op.bytes = bytes;
@@ -132,11 +132,11 @@ OpId VariableOnServers::gradient_ready() const {
   return w_.gradient_ready(variable_.layer, w_.strategy.graph.servers_overlap.in_node);
 }
 
-OpId VariableOnServers::remote_call(Scope scope, const Piece& piece, double bytes, std::vector<After> after) {
-  if (w_.rpc < 0) w_.rpc = w_.add_queue({.name = "rpc", .scope = Scope::Node});
+OpId VariableOnServers::remote_call(GroupingId grouping, const Piece& piece, double bytes, std::vector<After> after) {
+  if (w_.rpc < 0) w_.rpc = w_.add_queue({.name = "rpc", .grouping = kEachNode});
   Op op;
   op.kind = OpKind::HostWork;
-  op.scope = scope;
+  op.grouping = grouping;
   op.queue = w_.rpc;
   op.from = {End::Kind::Host, {}};
   op.duration = w_.strategy.graph.rpc.of(bytes, piece.messages);
@@ -157,7 +157,7 @@ bool VariableOnServers::calls_cost(const Piece& piece) const {
 OpId VariableOnServers::inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
   Op op;
   op.kind = OpKind::Collective;
-  op.scope = Scope::Node;
+  op.grouping = kEachNode;
   op.primitive = primitive;
   op.algorithm = CollectiveAlgorithm::Ring;
   op.bytes = bytes;
@@ -180,13 +180,13 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
   if (on_gpu()) {
     // Every GPU sums its part of the bytes and copies that part to the host.
     const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, gradient_ready(), text);
-    Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}},
+    Op copy = transfer(Phase::Copy, kEachRank, {End::Kind::Device, {}}, {End::Kind::Host, {}},
                        bytes / ranks_per_node(), text);
     copy.queue = w_.to_host;
     copy.after = {{scattered, 0}};
     return w_.add(std::move(copy));
   }
-  Op copy = transfer(Phase::Copy, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
+  Op copy = transfer(Phase::Copy, kEachRank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
   copy.queue = w_.to_host;
   copy.duration = copy.packing = compression_time(how_, bytes, w_.device());
   copy.after = {{gradient_ready(), 0}};
@@ -195,7 +195,7 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
   if (ranks < 2) return copied;
   Op sum;
   sum.kind = OpKind::HostWork;
-  sum.scope = Scope::Node;
+  sum.grouping = kEachNode;
   sum.queue = w_.host;
   sum.from = {End::Kind::Host, {}};
   const CpuClass host = w_.slowest_host();
@@ -209,7 +209,7 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
 
 OpId VariableOnServers::copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text) {
   const int parts = on_gpu() ? ranks_per_node() : 1;
-  Op op = transfer(Phase::Copy, Scope::Rank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
+  Op op = transfer(Phase::Copy, kEachRank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
   op.queue = w_.to_device;
   for (const OpId id : after) op.after.push_back({id, 0});
   const OpId copied = w_.add(std::move(op));
@@ -226,18 +226,18 @@ QueueId VariableOnServers::server_queue(const Place& server) {
   if (is_new && !on_shared_host) {
     const int threads = server.gpu < 0 ? cpu(server).threads : 1;
     found->second =
-        w_.add_queue({.name = name_of(server) + " server", .scope = Scope::Job, .slots = std::max(1, threads)});
+        w_.add_queue({.name = name_of(server) + " server", .grouping = kWholeJob, .slots = std::max(1, threads)});
   }
   return found->second;
 }
 
-Op VariableOnServers::server_work(const Piece& piece, Scope scope, Phase phase, PlanWriter::HostPass work,
+Op VariableOnServers::server_work(const Piece& piece, GroupingId grouping, Phase phase, PlanWriter::HostPass work,
                                   double bytes) {
   Op op;
   op.tensor = piece.tensor;
   op.bytes = bytes;
   op.kind = OpKind::HostWork;
-  op.scope = scope;
+  op.grouping = grouping;
   op.queue = server_queue(piece.how.server);
   op.from = {End::Kind::Fixed, piece.how.server};
   op.duration = work.time;
@@ -258,10 +258,10 @@ Seconds VariableOnServers::per_tensor(const Piece& piece) const {
   return piece.how.server.gpu < 0 ? piece.messages * cpu(piece.how.server).per_tensor : Seconds{0.0};
 }
 
-After VariableOnServers::dispatched(const Piece& piece, Scope scope, After arrived) {
+After VariableOnServers::dispatched(const Piece& piece, GroupingId grouping, After arrived) {
   const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
   if (latency.value() <= 0.0) return arrived;
-  Op op = server_work(piece, scope, Phase::Dispatch, {latency}, 0.0);
+  Op op = server_work(piece, grouping, Phase::Dispatch, {latency}, 0.0);
   op.queue = -1;
   op.after = {arrived};
   return {w_.add(std::move(op)), 0};
@@ -273,7 +273,7 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   OpId ready = whole;
   if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
   if (!aggregated) ready = gradient_ready();
-  Op op = transfer(Phase::Push, aggregated ? Scope::Node : Scope::Rank,
+  Op op = transfer(Phase::Push, aggregated ? kEachNode : kEachRank,
                    {aggregated ? End::Kind::Host : End::Kind::Device, {}}, {End::Kind::Fixed, piece.how.server},
                    gathered, label(piece.number));
   op.queue = w_.push;
@@ -286,13 +286,13 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   op.after = {{ready, 0}};
   const double beside = w_.strategy.graph.servers_overlap.between_nodes;
   if (crosses_network(piece) && beside < 1.0) op.after.push_back({w_.gradient_ready(variable_.layer, beside), 0});
-  const Scope scope = op.scope;
-  if (calls_cost(piece)) op.after = {{remote_call(scope, piece, gathered, std::move(op.after)), 0}};
-  const After sent = dispatched(piece, scope, {w_.add(std::move(op)), 0});
+  const GroupingId grouping = op.grouping;
+  if (calls_cost(piece)) op.after = {{remote_call(grouping, piece, gathered, std::move(op.after)), 0}};
+  const After sent = dispatched(piece, grouping, {w_.add(std::move(op)), 0});
   if (!piece.how.sync) return sent;
   PlanWriter::HostPass adding = through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered);
   adding.time += per_tensor(piece);
-  Op sum = server_work(piece, scope, Phase::Aggregate, adding, gathered);
+  Op sum = server_work(piece, grouping, Phase::Aggregate, adding, gathered);
   sum.after = {sent};
   if (w_.plan.backups > 0) sum.late = per_tensor(piece);
   // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
@@ -307,8 +307,8 @@ After VariableOnServers::update(const Piece& piece, After summed) {
   PlanWriter::HostPass applying;
   if (here) applying = through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes);
   if (!piece.how.sync) applying.time += per_tensor(piece);
-  const Scope scope = piece.how.sync ? Scope::Job : piece.how.local_aggregation ? Scope::Node : Scope::Rank;
-  Op op = server_work(piece, scope, Phase::Update, applying, here ? piece.bytes : 0.0);
+  const GroupingId grouping = piece.how.sync ? kWholeJob : piece.how.local_aggregation ? kEachNode : kEachRank;
+  Op op = server_work(piece, grouping, Phase::Update, applying, here ? piece.bytes : 0.0);
   op.after = {summed};
   op.spare = w_.plan.backups;
   return {w_.add(std::move(op)), piece.how.staleness};
@@ -316,8 +316,8 @@ After VariableOnServers::update(const Piece& piece, After summed) {
 
 OpId VariableOnServers::pull(const Piece& piece, After fresh) {
   const bool proxy = piece.how.local_replication;
-  const Scope scope = proxy ? Scope::Node : Scope::Rank;
-  Op op = transfer(Phase::Pull, scope, {End::Kind::Fixed, piece.how.server},
+  const GroupingId grouping = proxy ? kEachNode : kEachRank;
+  Op op = transfer(Phase::Pull, grouping, {End::Kind::Fixed, piece.how.server},
                    {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
   op.queue = w_.pull;
   op.tensor = piece.tensor;
@@ -327,15 +327,15 @@ OpId VariableOnServers::pull(const Piece& piece, After fresh) {
   op.connection = w_.strategy.graph.shared_process ? 0 : 1;
   op.duration = w_.strategy.graph.per_operation_cost;
   // What is asked for finds the server's thread later, see Telling::ask.
-  if (!op.asked_for()) fresh = dispatched(piece, scope, fresh);
+  if (!op.asked_for()) fresh = dispatched(piece, grouping, fresh);
   if (per_tensor(piece).value() > 0.0) {
-    Op serve = server_work(piece, scope, Phase::Serve, {per_tensor(piece)}, 0.0);
+    Op serve = server_work(piece, grouping, Phase::Serve, {per_tensor(piece)}, 0.0);
     serve.after = {fresh};
     fresh = {w_.add(std::move(serve)), 0};
   }
   op.after = {fresh};
   const OpId arrived = w_.add(std::move(op));
-  return calls_cost(piece) ? remote_call(scope, piece, piece.bytes, {{arrived, 0}}) : arrived;
+  return calls_cost(piece) ? remote_call(grouping, piece, piece.bytes, {{arrived, 0}}) : arrived;
 }
 
 void VariableOnServers::finish(OpId arrived) {

@@ -48,7 +48,7 @@ private:
 
   /// Shards of one variable that go to one server travel back to back, unless a scheduler handles them one by one.
   void cut();
-  [[nodiscard]] Op transfer(Phase phase, Scope scope, End from, End to, double bytes, std::string text) const;
+  [[nodiscard]] Op transfer(Phase phase, GroupingId grouping, End from, End to, double bytes, std::string text) const;
   /// The connection that a transfer between a worker and a server takes.
   void connect(Op& op) const;
 
@@ -60,7 +60,7 @@ private:
   [[nodiscard]] bool calls_cost(const Piece& piece) const;
   /// The time that a worker's host takes for the message of a piece to or from its server. A server on the host itself
   /// is called in the same way: a plan has one program for all hosts.
-  OpId remote_call(Scope scope, const Piece& piece, double bytes, std::vector<After> after);
+  OpId remote_call(GroupingId grouping, const Piece& piece, double bytes, std::vector<After> after);
 
   /// A collective among the GPUs of each host.
   OpId inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text);
@@ -71,13 +71,13 @@ private:
   OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text);
 
   QueueId server_queue(const Place& server);
-  Op server_work(const Piece& piece, Scope scope, Phase phase, PlanWriter::HostPass work, double bytes);
+  Op server_work(const Piece& piece, GroupingId grouping, Phase phase, PlanWriter::HostPass work, double bytes);
   /// What it takes to go through `bytes` on the server: a host by PlanWriter::host_pass, a GPU by its memory.
   [[nodiscard]] PlanWriter::HostPass through(const Piece& piece, BytesPerSecond per_thread, double passes,
                                              double bytes) const;
   [[nodiscard]] Seconds per_tensor(const Piece& piece) const;
   /// `arrived`, once a thread of the server can begin with it.
-  After dispatched(const Piece& piece, Scope scope, After arrived);
+  After dispatched(const Piece& piece, GroupingId grouping, After arrived);
 
   /// The server has the gradient, and has added it to the others' where these are waited for.
   After push(const Piece& piece, OpId whole);

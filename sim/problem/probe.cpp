@@ -49,11 +49,11 @@ Plan overlap_plan(const Probe& probe, const Cluster& cluster) {
   Plan plan =
       collective_plan(cluster, places_of(probe, cluster), CollectivePrimitive::AllReduce, probe.algorithm, probe.bytes);
   plan.model = plan.strategy = name_of(probe.kind);
-  plan.queues.push_back({.name = "compute", .scope = Scope::Rank, .slots = 1});
+  plan.queues.push_back({.name = "compute", .grouping = kEachRank, .slots = 1});
   const Op collective = std::move(plan.ops.front());
   Op compute;
   compute.kind = OpKind::Compute;
-  compute.scope = Scope::Rank;
+  compute.grouping = kEachRank;
   compute.queue = 0;
   compute.duration = probe.compute;
   compute.timed = true;
@@ -89,17 +89,17 @@ public:
   /// Tensors arrive in order: they share one stream of their worker's connection.
   Plan pull() {
     const Place server = serve();
-    const OpId start = work(server, Scope::Job, Phase::Serve, Seconds{0.0}, {});
-    at(start).after = {{pulls(server, start, Scope::Rank).back(), 1}};
+    const OpId start = work(server, kWholeJob, Phase::Serve, Seconds{0.0}, {});
+    at(start).after = {{pulls(server, start, kEachRank).back(), 1}};
     return std::move(plan_);
   }
 
   /// The queue of the reads is the first rank's, so that it asks for each.
   Plan reads() {
     const Place server = serve();
-    const OpId start = work(server, Scope::Job, Phase::Serve, Seconds{0.0}, {});
-    plan_.queues.push_back({.name = "reads", .scope = Scope::Job, .slots = 1});
-    for (const OpId id : pulls(server, start, Scope::Job)) {
+    const OpId start = work(server, kWholeJob, Phase::Serve, Seconds{0.0}, {});
+    plan_.queues.push_back({.name = "reads", .grouping = kWholeJob, .slots = 1});
+    for (const OpId id : pulls(server, start, kWholeJob)) {
       Op& op = at(id);
       op.queue = 1;
       op.bytes = kRead;
@@ -109,7 +109,7 @@ public:
     for (int rank = 1; rank < plan_.rank_count(); ++rank) {
       ++plan_.tensors;
       const Place other{plan_.ranks[static_cast<std::size_t>(rank)].node, -1};
-      at(push(server, Scope::Job, {End::Kind::Fixed, other})).after = {{start, 0}};
+      at(push(server, kWholeJob, {End::Kind::Fixed, other})).after = {{start, 0}};
     }
     at(start).after = {{all_received(server), 1}};
     return std::move(plan_);
@@ -126,22 +126,22 @@ public:
     plan_ = std::move(plan);
     OpId last = 0;
     for (tensor_ = 0; tensor_ < probe_.count; ++tensor_)
-      last = transfer(Phase::Push, Scope::Rank, {End::Kind::Device, {}}, {End::Kind::Fixed, to}, {});
+      last = transfer(Phase::Push, kEachRank, {End::Kind::Device, {}}, {End::Kind::Fixed, to}, {});
     for (Op& op : plan_.ops) op.after = {{last, 1}};
     return std::move(plan_);
   }
 
 private:
   /// The transfer of one more tensor to a server, which tells in `received_` that it has summed it.
-  OpId push(Place server, Scope scope, End from) {
+  OpId push(Place server, GroupingId grouping, End from) {
     const CpuClass& cpu = cluster_.group_of(server.node).cpu;
-    const OpId sent = transfer(Phase::Push, scope, from, {End::Kind::Fixed, server}, {});
+    const OpId sent = transfer(Phase::Push, grouping, from, {End::Kind::Fixed, server}, {});
     const Seconds duration = cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()};
-    const OpId sum = work(server, scope, Phase::Aggregate, duration, {{dispatched(server, scope, sent), 0}});
+    const OpId sum = work(server, grouping, Phase::Aggregate, duration, {{dispatched(server, grouping, sent), 0}});
     Op& op = at(sum);
     op.bytes = probe_.bytes;
     op.one_at_a_time = true;  // of one tensor: the accumulator holds a lock
-    received_.push_back({work(server, Scope::Job, Phase::Update, Seconds{0.0}, {{sum, 0}}), 0});
+    received_.push_back({work(server, kWholeJob, Phase::Update, Seconds{0.0}, {{sum, 0}}), 0});
     ++tensor_;
     return sent;
   }
@@ -149,22 +149,22 @@ private:
   /// Ends when all that `received_` names has ended.
   OpId all_received(Place server) {
     tensor_ = 0;
-    return work(server, Scope::Job, Phase::Serve, Seconds{0.0}, received_);
+    return work(server, kWholeJob, Phase::Serve, Seconds{0.0}, received_);
   }
 
   std::vector<OpId> pushes(Place server) {
     std::vector<OpId> sent;
-    for (int i = 0; i < probe_.count; ++i) sent.push_back(push(server, Scope::Rank, {End::Kind::Host, {}}));
+    for (int i = 0; i < probe_.count; ++i) sent.push_back(push(server, kEachRank, {End::Kind::Host, {}}));
     return sent;
   }
 
   /// The transfers of `count` more tensors from a server, once `start` has ended.
-  std::vector<OpId> pulls(Place server, OpId start, Scope scope) {
+  std::vector<OpId> pulls(Place server, OpId start, GroupingId grouping) {
     std::vector<OpId> read;
     for (int i = 0; i < probe_.count; ++i, ++tensor_) {
       const Seconds duration = cluster_.group_of(server.node).cpu.per_tensor;
-      const OpId served = work(server, scope, Phase::Serve, duration, {{dispatched(server, scope, start), 0}});
-      read.push_back(transfer(Phase::Pull, scope, {End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}}));
+      const OpId served = work(server, grouping, Phase::Serve, duration, {{dispatched(server, grouping, start), 0}});
+      read.push_back(transfer(Phase::Pull, grouping, {End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}}));
       at(read.back()).connection = 1;
     }
     return read;
@@ -174,7 +174,7 @@ private:
     const Place server = server_of(cluster_, plan_.ranks);
     plan_.servers = {server};
     const int threads = std::max(1, cluster_.group_of(server.node).cpu.threads);
-    plan_.queues.push_back({.name = name_of(server) + " server", .scope = Scope::Job, .slots = threads});
+    plan_.queues.push_back({.name = name_of(server) + " server", .grouping = kWholeJob, .slots = threads});
     return server;
   }
   Op& at(OpId id) { return plan_.ops[static_cast<std::size_t>(id)]; }
@@ -183,10 +183,10 @@ private:
     plan_.ops.push_back(std::move(op));
     return static_cast<OpId>(plan_.ops.size()) - 1;
   }
-  OpId transfer(Phase phase, Scope scope, End from, End to, std::vector<After> after) {
+  OpId transfer(Phase phase, GroupingId grouping, End from, End to, std::vector<After> after) {
     Op op;
     op.kind = OpKind::Transfer;
-    op.scope = scope;
+    op.grouping = grouping;
     op.from = from;
     op.to = to;
     op.bytes = probe_.bytes;
@@ -195,10 +195,10 @@ private:
     op.reason = {phase, -1, name_of(probe_.kind)};
     return add(std::move(op));
   }
-  OpId work(Place server, Scope scope, Phase phase, Seconds duration, std::vector<After> after) {
+  OpId work(Place server, GroupingId grouping, Phase phase, Seconds duration, std::vector<After> after) {
     Op op;
     op.kind = OpKind::HostWork;
-    op.scope = scope;
+    op.grouping = grouping;
     op.queue = 0;
     op.from = {End::Kind::Fixed, server};
     op.duration = duration;
@@ -207,10 +207,10 @@ private:
     return add(std::move(op));
   }
 
-  OpId dispatched(Place server, Scope scope, OpId arrived) {
+  OpId dispatched(Place server, GroupingId grouping, OpId arrived) {
     const Seconds latency = cluster_.group_of(server.node).cpu.dispatch_latency;
     if (latency.value() <= 0.0) return arrived;
-    const OpId id = work(server, scope, Phase::Dispatch, latency, {{arrived, 0}});
+    const OpId id = work(server, grouping, Phase::Dispatch, latency, {{arrived, 0}});
     at(id).queue = -1;
     return id;
   }

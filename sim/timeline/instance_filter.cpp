@@ -5,22 +5,26 @@
 
 namespace simsync {
 
-InstanceFilter::InstanceFilter(const Plan& plan, const SimulatedCells& cells, const std::vector<Place>& ranks)
+InstanceFilter::InstanceFilter(const Plan& plan, const SimulatedRanks& simulated, const std::vector<Place>& ranks)
     : all_(ranks.empty()), places_(ranks.begin(), ranks.end()) {
   if (all_) return;
   std::set<int> of_ranks;
   for (const Place& rank : ranks) of_ranks.insert(rank.node);
-  for (const Place& rank : cells.ranks) rank_cells_.push_back(places_.contains(rank));
-  for (const int node : cells.nodes) node_cells_.push_back(of_ranks.contains(node));
+  for (const Grouping& grouping : simulated.groupings) {
+    std::vector<bool>& kept = kept_.emplace_back(static_cast<std::size_t>(grouping.count()), false);
+    for (std::size_t rank = 0; rank < simulated.ranks.size(); ++rank) {
+      const int group = grouping.group_of(static_cast<int>(rank));
+      if (group >= 0 && places_.contains(simulated.ranks[rank])) kept[static_cast<std::size_t>(group)] = true;
+    }
+  }
   nodes_ = std::move(of_ranks);
   for (const Place& server : plan.servers) nodes_.insert(server.node);
 }
 
-bool InstanceFilter::keeps(const Op& op, int cell) const {
-  if (all_ || op.scope == Scope::Job) return true;
+bool InstanceFilter::keeps(const Op& op, int group) const {
+  if (all_ || op.grouping == kWholeJob) return true;
   if (op.kind == OpKind::HostWork && op.from.kind == End::Kind::Fixed) return true;
-  const auto& kept = op.scope == Scope::Rank ? rank_cells_ : node_cells_;
-  return kept[static_cast<std::size_t>(cell)];
+  return kept_[static_cast<std::size_t>(op.grouping)][static_cast<std::size_t>(group)];
 }
 
 std::vector<Place> representative_ranks(const Plan& plan, const Cluster& cluster) {

@@ -7,10 +7,10 @@
 
 namespace simsync {
 
-/// The cells that a replay simulated, as Prediction::ranks and Prediction::nodes number them.
-struct SimulatedCells {
-  std::vector<Place> ranks;
-  std::vector<int> nodes;
+/// What a replay simulated, as in Prediction.
+struct SimulatedRanks {
+  const std::vector<Place>& ranks;
+  const std::vector<Grouping>& groupings;
 };
 
 /// Keeps what chosen ranks, their nodes and the whole job do, and the work of every server.
@@ -19,10 +19,10 @@ public:
   /// Keeps everything.
   InstanceFilter() = default;
   /// `ranks`: those chosen; none: keeps everything.
-  InstanceFilter(const Plan& plan, const SimulatedCells& cells, const std::vector<Place>& ranks);
+  InstanceFilter(const Plan& plan, const SimulatedRanks& simulated, const std::vector<Place>& ranks);
 
   [[nodiscard]] bool keeps_all() const { return all_; }
-  [[nodiscard]] bool keeps(const Op& op, int cell) const;
+  [[nodiscard]] bool keeps(const Op& op, int group) const;
   /// A GPU of a chosen rank.
   [[nodiscard]] bool keeps(const Place& gpu) const { return all_ || places_.contains(gpu); }
   /// A node of a chosen rank or of a server.
@@ -32,8 +32,7 @@ private:
   bool all_ = true;
   std::set<Place> places_;
   std::set<int> nodes_;
-  std::vector<bool> rank_cells_;
-  std::vector<bool> node_cells_;
+  std::vector<std::vector<bool>> kept_;  ///< by grouping and group
 };
 
 /// One rank for each kind of node that has ranks (its group in the cluster, how many ranks it has): the first.

@@ -1,6 +1,7 @@
 // What a replay, or a run on real processes, tells: step times and, when recorded, what happened when.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ constexpr int number_of_iteration(int index) {
 /// One instance of an op in one iteration.
 struct Span {
   OpId op = 0;
-  int cell = 0;       ///< among the cells that were simulated
+  int group = 0;       ///< among the groups that were simulated
   int iteration = 0;  ///< index into Prediction::steps
   Seconds ready;      ///< predecessors complete
   Seconds start;      ///< resource free
@@ -30,8 +31,8 @@ struct Span {
 
 /// Bytes on their way: a transfer, or a hop of a collective (one message of it in `steps`).
 struct FlowSpan {
-  OpId op = 0;  ///< with `cell` and `iteration`: whose bytes
-  int cell = 0;
+  OpId op = 0;  ///< with `group` and `iteration`: whose bytes
+  int group = 0;
   int iteration = 0;
   int hop = -1;       ///< of a collective; -1: a transfer
   int pipeline = -1;  ///< of the collective's schedule, to which the hop belongs
@@ -96,9 +97,9 @@ struct Prediction {
   bool recorded = false;  ///< what follows is there
   // Only when recorded:
   std::vector<Span> spans;      ///< in order of completion
-  std::vector<Place> ranks;     ///< simulated ranks: cell of a Rank op -> place
-  std::vector<int> nodes;       ///< simulated nodes: cell of a Node op -> node
-  std::vector<int> stands_for;  ///< simulated nodes: how many nodes each represents, itself included
+  std::vector<Place> ranks;     ///< simulated ones, in order of their number in the plan
+  std::vector<Grouping> groupings;  ///< the plan's, of the simulated ranks (see among)
+  std::map<int, int> stands_for;  ///< simulated node -> how many nodes it represents, itself included
   std::vector<Seconds> iteration_end;
   Traffic traffic;
   std::vector<LinkUse> links;  ///< those that carried anything, busiest first

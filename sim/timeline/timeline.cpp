@@ -167,8 +167,7 @@ private:
              {"fidelity", name_of(prediction_.fidelity)},
              {"simulated_ranks", prediction_.simulated_ranks}};
     Json stands_for = Json::object();
-    for (std::size_t i = 0; i < prediction_.nodes.size(); ++i)
-      stands_for["node" + std::to_string(prediction_.nodes[i])] = prediction_.stands_for[i];
+    for (const auto& [node, nodes] : prediction_.stands_for) stands_for["node" + std::to_string(node)] = nodes;
     out["nodes_represented"] = std::move(stands_for);
     return out;
   }
@@ -195,10 +194,9 @@ private:
     std::string out = "node" + std::to_string(node);
     const NodeGroup& group = cluster_.group_of(node);
     if (group.gpus > 0) out += " (" + std::to_string(group.gpus) + " x " + group.device + ")";
-    const auto found = std::find(prediction_.nodes.begin(), prediction_.nodes.end(), node);
-    if (found == prediction_.nodes.end()) return out;
-    const int represents = prediction_.stands_for[static_cast<std::size_t>(found - prediction_.nodes.begin())];
-    if (represents > 1) out += ", stands for " + std::to_string(represents) + " nodes";
+    const auto represents = prediction_.stands_for.find(node);
+    if (represents != prediction_.stands_for.end() && represents->second > 1)
+      out += ", stands for " + std::to_string(represents->second) + " nodes";
     return out;
   }
 
@@ -258,9 +256,15 @@ private:
     const Span& cause = prediction_.spans[static_cast<std::size_t>(span.cause)];
     const Op& op = plan_.ops[static_cast<std::size_t>(cause.op)];
     std::string out = title_of(plan_, op);
-    if (op.scope == Scope::Rank) out += " on " + name_of(prediction_.ranks[static_cast<std::size_t>(cause.cell)]);
-    if (op.scope == Scope::Node)
-      out += " on node" + std::to_string(prediction_.nodes[static_cast<std::size_t>(cause.cell)]);
+    const Grouping& grouping = prediction_.groupings[static_cast<std::size_t>(op.grouping)];
+    const Place& first = prediction_.ranks[static_cast<std::size_t>(grouping.ranks(cause.group).front())];
+    if (op.grouping == kEachRank) {
+      out += " on " + name_of(first);
+    } else if (op.grouping == kEachNode) {
+      out += " on node" + std::to_string(first.node);
+    } else if (op.grouping != kWholeJob) {
+      out += " of " + grouping.name() + " " + std::to_string(cause.group);
+    }
     if (cause.iteration != span.iteration) out += ", iteration " + std::to_string(number_of_iteration(cause.iteration));
     return out;
   }

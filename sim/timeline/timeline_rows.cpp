@@ -55,7 +55,7 @@ std::int64_t nanoseconds(Seconds t) {
 TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction, const TimelineOptions& options)
     : plan_(plan),
       prediction_(prediction),
-      filter_(plan, {prediction.ranks, prediction.nodes}, options.ranks),
+      filter_(plan, {prediction.ranks, prediction.groupings}, options.ranks),
       first_id_(prediction.spans.size(), -1),
       last_id_(prediction.spans.size(), -1) {
   choose_iterations(options);
@@ -63,19 +63,19 @@ TimelineRows::TimelineRows(const Plan& plan, const Prediction& prediction, const
   // What had begun of the next iteration when the last one ended is left out.
   for (std::size_t id = 0; id < prediction.spans.size(); ++id) {
     const Span& span = prediction.spans[id];
-    if (draws(span.op, span.cell, span.iteration)) add_span(static_cast<std::int32_t>(id));
+    if (draws(span.op, span.group, span.iteration)) add_span(static_cast<std::int32_t>(id));
   }
   for (std::size_t id = 0; id < prediction.traffic.flows.size(); ++id) {
     const FlowSpan& flow = prediction.traffic.flows[id];
-    if (draws(flow.op, flow.cell, flow.iteration)) add_flow(static_cast<std::int32_t>(id));
+    if (draws(flow.op, flow.group, flow.iteration)) add_flow(static_cast<std::int32_t>(id));
   }
   thin_out(options.most_boxes);
   finish();
 }
 
-bool TimelineRows::draws(OpId op, int cell, int iteration) const {
+bool TimelineRows::draws(OpId op, int group, int iteration) const {
   const auto k = static_cast<std::size_t>(iteration);
-  return k >= begin_ && k < end_ && filter_.keeps(plan_.ops[static_cast<std::size_t>(op)], cell);
+  return k >= begin_ && k < end_ && filter_.keeps(plan_.ops[static_cast<std::size_t>(op)], group);
 }
 
 /// Links of chosen GPUs and of their nodes, and those that belong to no node.
@@ -170,18 +170,16 @@ void TimelineRows::thin_out(std::size_t most_boxes) {
                                   format_seconds(Seconds{static_cast<double>(length / 2) * 1e-9}), before, boxes()));
 }
 
-Place TimelineRows::place_of(const End& end, const Op& op, int cell) const {
+Place TimelineRows::place_of(const End& end, const Op& op, int group) const {
   if (end.kind == End::Kind::Fixed) return end.place;
-  const Place device = devices_of(op, cell).front();
+  const Place device = devices_of(op, group).front();
   return end.kind == End::Kind::Device ? device : Place{device.node, -1};
 }
 
-std::vector<Place> TimelineRows::devices_of(const Op& op, int cell) const {
-  if (op.scope == Scope::Job) return prediction_.ranks;
-  if (op.scope == Scope::Rank) return {prediction_.ranks[static_cast<std::size_t>(cell)]};
+std::vector<Place> TimelineRows::devices_of(const Op& op, int group) const {
   std::vector<Place> out;
-  for (const Place& rank : prediction_.ranks)
-    if (rank.node == prediction_.nodes[static_cast<std::size_t>(cell)]) out.push_back(rank);
+  for (const int rank : prediction_.groupings[static_cast<std::size_t>(op.grouping)].ranks(group))
+    out.push_back(prediction_.ranks[static_cast<std::size_t>(rank)]);
   return out;
 }
 
@@ -207,17 +205,17 @@ void TimelineRows::add_span(std::int32_t index) {
   const TimelineEvent event{nanoseconds(span.start), nanoseconds(span.end), TimelineEvent::Kind::Op, index};
   switch (op.kind) {
     case OpKind::Compute:
-      if (op.parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.cell).front()));
-      return add_box(compute_row(devices_of(op, span.cell).front()), event);
+      if (op.parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.group).front()));
+      return add_box(compute_row(devices_of(op, span.group).front()), event);
     case OpKind::HostWork:
-      return add_box(work_row(place_of(op.from, op, span.cell)), event);
+      return add_box(work_row(place_of(op.from, op, span.group)), event);
     case OpKind::Transfer: {
-      const Place from = place_of(op.from, op, span.cell);
-      const Place to = place_of(op.to, op, span.cell);
+      const Place from = place_of(op.from, op, span.group);
+      const Place to = place_of(op.to, op, span.group);
       return add_box(communication_row(from.gpu >= 0 ? from : to), event);
     }
     case OpKind::Collective:
-      for (const Place& device : devices_of(op, span.cell))
+      for (const Place& device : devices_of(op, span.group))
         if (filter_.keeps(device)) add_box(communication_row(device), event);
       return;
   }

@@ -89,9 +89,9 @@ private:
   void add_span(std::int32_t index);
   void add_parts(std::int32_t index, const RowKey& row);
   void add_flow(std::int32_t index);
-  [[nodiscard]] Place place_of(const End& end, const Op& op, int cell) const;
-  [[nodiscard]] std::vector<Place> devices_of(const Op& op, int cell) const;
-  [[nodiscard]] bool draws(OpId op, int cell, int iteration) const;
+  [[nodiscard]] Place place_of(const End& end, const Op& op, int group) const;
+  [[nodiscard]] std::vector<Place> devices_of(const Op& op, int group) const;
+  [[nodiscard]] bool draws(OpId op, int group, int iteration) const;
   void choose_iterations(const TimelineOptions& options);
   /// Merges what is too short until there are at most so many boxes.
   void thin_out(std::size_t most_boxes);

@@ -52,8 +52,7 @@ public:
 
 private:
   [[nodiscard]] bool concerns(const Span& span) const {
-    const auto [first, end] = plan_.cell_ranks(plan_.ops[static_cast<std::size_t>(span.op)].scope, span.cell);
-    return rank_ >= first && rank_ < end;
+    return plan_.grouping(plan_.ops[static_cast<std::size_t>(span.op)].grouping).group_of(rank_) == span.group;
   }
 
   /// Operations of a trace that `op`, `lag` iterations before, stands for: itself, or what it waited for.

@@ -24,7 +24,7 @@ inline std::vector<double> arrivals(const Cluster& cluster, const std::vector<Se
   for (const Sent& sent : transfers) {
     Op op;
     op.kind = OpKind::Transfer;
-    op.scope = Scope::Job;
+    op.grouping = kWholeJob;
     op.from = {End::Kind::Fixed, {sent.from, sent.gpu}};
     op.to = {End::Kind::Fixed, {sent.to, -1}};
     op.bytes = sent.bytes;

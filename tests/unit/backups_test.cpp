@@ -254,7 +254,7 @@ TEST_CASE("the plan says how many gradients an update can do without", "[backups
   CHECK(of_phase(Phase::Aggregate).late == Seconds{1e-4});
   REQUIRE(plan.global_step >= 0);
   CHECK(title_of(plan, plan.ops[static_cast<std::size_t>(plan.global_step)]) == "global step");
-  CHECK(plan.ops[static_cast<std::size_t>(plan.step_end)].scope == Scope::Rank);
+  CHECK(plan.ops[static_cast<std::size_t>(plan.step_end)].grouping == kEachRank);
   CHECK_THROWS_AS(closed_network(plan, cluster), PlanError);
 }
 

@@ -60,13 +60,13 @@ TEST_CASE("with local aggregation and a proxy one message per host goes each way
   ps.server = {2, -1};
   ps.local_replication = true;
   const Plan hosts = compiled(lab, cluster, lab_strategy(lab.model, 8, ps));
-  CHECK(ops_of(hosts, Phase::Push, OpKind::Transfer).at(0)->scope == Scope::Node);
-  CHECK(ops_of(hosts, Phase::Pull, OpKind::Transfer).at(0)->scope == Scope::Node);
+  CHECK(ops_of(hosts, Phase::Push, OpKind::Transfer).at(0)->grouping == kEachNode);
+  CHECK(ops_of(hosts, Phase::Pull, OpKind::Transfer).at(0)->grouping == kEachNode);
   CHECK(ops_of(hosts, Phase::Copy, OpKind::Transfer).size() == 2);
   CHECK(hosts.servers == std::vector<Place>{{2, -1}});
   const Plan devices = compiled(lab, cluster, on_server(lab.model, 8, {2, -1}));
-  CHECK(ops_of(devices, Phase::Push, OpKind::Transfer).at(0)->scope == Scope::Rank);
-  CHECK(ops_of(devices, Phase::Pull, OpKind::Transfer).at(0)->scope == Scope::Rank);
+  CHECK(ops_of(devices, Phase::Push, OpKind::Transfer).at(0)->grouping == kEachRank);
+  CHECK(ops_of(devices, Phase::Pull, OpKind::Transfer).at(0)->grouping == kEachRank);
   CHECK(ops_of(devices, Phase::Copy, OpKind::Transfer).empty());
 }
 
@@ -85,8 +85,8 @@ TEST_CASE("scheduled queues hold whatever is sent", "[plan][compile]") {
       const Plan plan = compiled(lab, cluster, strategy);
       for (const Op& op : plan.ops) {
         if (op.queue < 0) continue;
-        const Scope queue = plan.queues[static_cast<std::size_t>(op.queue)].scope;
-        CHECK(static_cast<int>(op.scope) <= static_cast<int>(queue));  // Rank < Node < Job
+        const GroupingId queue = plan.queues[static_cast<std::size_t>(op.queue)].grouping;
+        CHECK(static_cast<int>(op.grouping) <= static_cast<int>(queue));  // Rank < Node < Job
       }
     }
   }

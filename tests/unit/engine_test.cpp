@@ -52,7 +52,7 @@ Plan three_timers() {
   const auto work = [](double seconds, OpId after) {
     Op op;
     op.kind = OpKind::HostWork;
-    op.scope = Scope::Job;
+    op.grouping = kWholeJob;
     op.from = {End::Kind::Fixed, {0, -1}};
     op.duration = Seconds{seconds};
     op.after = {{after, 1}};

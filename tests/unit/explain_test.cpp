@@ -194,15 +194,13 @@ TEST_CASE("waiting for a server is told as the work of the one before", "[engine
   const Cluster cluster = slow_cluster(1);
   const Place server{0, -1};
   Plan plan;
-  plan.ranks = {{0, 0}};
-  plan.nodes = {0};
-  plan.node_begin = {0, 1};
+  plan.set_ranks({{0, 0}});
   plan.servers = {server};
-  plan.queues = {{.name = "compute", .scope = Scope::Rank}, {.name = "server", .scope = Scope::Job}};
+  plan.queues = {{.name = "compute", .grouping = kEachRank}, {.name = "server", .grouping = kWholeJob}};
   const auto work = [&](double seconds, const std::string& label) {
     Op op;
     op.kind = OpKind::HostWork;
-    op.scope = Scope::Job;
+    op.grouping = kWholeJob;
     op.queue = 1;
     op.from = {End::Kind::Fixed, server};
     op.duration = Seconds{seconds};

@@ -340,14 +340,14 @@ TEST_CASE("rare slow steps of a profile are counted", "[async]") {
   }
 }
 
-TEST_CASE("orders are drawn from a seed, for every cell and iteration", "[async]") {
+TEST_CASE("orders are drawn from a seed, for every group and iteration", "[async]") {
   Plan plan;
   Op op;
   op.random_order = true;
-  const auto order = [&](std::uint64_t seed, int cell, int iteration) {
+  const auto order = [&](std::uint64_t seed, int group, int iteration) {
     plan.seed = seed;
     std::vector<int> released{1, 2, 3, 4, 5, 6, 7, 8};
-    draw_order(plan, op, cell, iteration, released);
+    draw_order(plan, op, group, iteration, released);
     return released;
   };
   CHECK(order(1, 0, 0) == std::vector<int>{1, 7, 3, 6, 5, 2, 8, 4});

@@ -28,7 +28,7 @@ double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0, in
   plan.queues.emplace_back();
   Op compute;
   compute.kind = OpKind::Compute;
-  compute.scope = Scope::Rank;
+  compute.grouping = kEachRank;
   compute.duration = Seconds{kAsked};
   plan.ops.push_back(compute);
   Op push;
@@ -38,7 +38,7 @@ double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0, in
   push.streams = 1;
   push.tensor = 0;
   Op pull = push;
-  pull.scope = Scope::Rank;
+  pull.grouping = kEachRank;
   pull.from = server;
   pull.to = {End::Kind::Device, {}};
   pull.bytes = kRead;
@@ -47,7 +47,7 @@ double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0, in
   pull.after = {{0, 0}};
   plan.ops.push_back(pull);
   for (int i = 0; i < own + of_node_1; ++i) {
-    push.scope = Scope::Job;
+    push.grouping = kWholeJob;
     push.from = {End::Kind::Fixed, {i < own ? 0 : 1, gpus > 0 ? i % gpus : -1}};
     plan.ops.push_back(push);
   }
@@ -89,11 +89,11 @@ TEST_CASE("a server has not handed over what it has not been asked for", "[engin
   plan.queues[1].slots = 2;
   Op compute;
   compute.kind = OpKind::Compute;
-  compute.scope = Scope::Rank;
+  compute.grouping = kEachRank;
   compute.duration = Seconds{kAsked};
   Op push;
   push.kind = OpKind::Transfer;
-  push.scope = Scope::Rank;
+  push.grouping = kEachRank;
   push.from = {End::Kind::Device, {}};
   push.to = server;
   push.bytes = kPushed;

@@ -15,7 +15,7 @@ namespace {
 Op work(double seconds, Phase phase = Phase::Update) {
   Op op;
   op.kind = OpKind::HostWork;
-  op.scope = Scope::Job;
+  op.grouping = kWholeJob;
   op.queue = 0;
   op.from = {End::Kind::Fixed, {0, -1}};
   op.duration = Seconds{seconds};

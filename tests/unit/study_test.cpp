@@ -226,7 +226,7 @@ TEST_CASE("errors of a study name file, line, key and mend", "[validate]") {
   }
 }
 
-TEST_CASE("errors of a row name the cell", "[validate]") {
+TEST_CASE("errors of a row name the group", "[validate]") {
   const StudyFolder folder(kTable);
   const auto error = [&](const std::string& text) { return error_of([&] { (void)cases_of(folder.parse(text)); }); };
   SECTION("a value that is not translated") {

@@ -292,7 +292,7 @@ TEST_CASE("a folded timeline says what its nodes stand for", "[engine][timeline]
       problem_of(chain({{1000, 2500}}), slow_cluster(5), "all-reduce", 5, {Seconds{0.010}, Seconds{0.020}});
   const Prediction prediction = recorded(problem);
   REQUIRE(prediction.fidelity == Fidelity::Folded);
-  REQUIRE(prediction.stands_for == std::vector<int>{5});
+  REQUIRE(prediction.stands_for == std::map<int, int>{{0, 5}});
   const Trace trace = trace_of(problem, prediction);
   REQUIRE(trace.events.contains("node0 (1 x GPU), stands for 5 nodes|gpu0 compute"));
   REQUIRE(trace.whole["otherData"]["nodes_represented"] == json{{"node0", 5}});

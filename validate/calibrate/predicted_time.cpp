@@ -24,7 +24,7 @@ Seconds predicted_time(const Probe& probe, const Cluster& cluster) {
   if (!some) return prediction.step;
   std::map<std::int32_t, Seconds> by_rank;
   for (const Span& span : prediction.spans)
-    if (plan.ops[static_cast<std::size_t>(span.op)].timed) by_rank[span.cell] += span.end - span.start;
+    if (plan.ops[static_cast<std::size_t>(span.op)].timed) by_rank[span.group] += span.end - span.start;
   Seconds longest;
   for (const auto& [rank, time] : by_rank) longest = std::max(longest, time);
   return longest;

@@ -1,0 +1,86 @@
+#include "sim/engine/groups.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace simsync::detail {
+
+namespace {
+
+/// Ranks of the simulated nodes.
+std::vector<int> simulated_ranks(const Plan& plan, const Folding& folding) {
+  std::vector<int> out;
+  for (const int node : folding.nodes) {
+    const auto ranks = plan.grouping(kEachNode).ranks(node);
+    out.insert(out.end(), ranks.begin(), ranks.end());
+  }
+  return out;
+}
+
+}  // namespace
+
+Groups::Groups(const Plan& plan, const Folding& folding)
+    : plan_(plan),
+      kept_(simulated_ranks(plan, folding)),
+      groupings_(among(plan.groupings, kept_)),
+      shared_(groupings_) {
+  for (const int rank : kept_) places_.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
+  for (const int node : folding.nodes) nodes_.push_back(plan.nodes[static_cast<std::size_t>(node)]);
+  index_instances();
+  // Some 200 bytes each.
+  constexpr std::size_t kMost = 20'000'000;
+  if (instances_ > kMost)
+    throw PlanError(
+        fmt::format("{} operations in a step of {} ranks: at most {} are simulated", instances_, places_.size(), kMost));
+  count_waits();
+}
+
+int Groups::group_of_node(int node) const {
+  const auto found = std::lower_bound(nodes_.begin(), nodes_.end(), node);
+  SIMSYNC_ASSERT(found != nodes_.end() && *found == node);
+  return static_cast<int>(found - nodes_.begin());
+}
+
+int Groups::number_in_plan(GroupingId grouping, int group) const {
+  return plan_.grouping(grouping).group_of(kept_[static_cast<std::size_t>(ranks(grouping, group).front())]);
+}
+
+void Groups::index_instances() {
+  releases_.resize(plan_.ops.size());
+  for (std::size_t op = 0; op < plan_.ops.size(); ++op) {
+    first_.push_back(instances_);
+    instances_ += static_cast<std::size_t>(count(plan_.ops[op].grouping));
+    for (const After& after : plan_.ops[op].after)
+      releases_[static_cast<std::size_t>(after.op)].push_back({static_cast<OpId>(op), after.lag});
+  }
+}
+
+void Groups::count_waits() {
+  waits_[0].assign(instances_, 0);
+  for (std::size_t id = 0; id < plan_.ops.size(); ++id) {
+    const Op& op = plan_.ops[id];
+    for (int group = 0; group < count(op.grouping); ++group) {
+      for (const After& after : op.after) {
+        const auto before = sharing(op.grouping, group, plan_.ops[static_cast<std::size_t>(after.op)].grouping);
+        auto& waits = waits_[after.lag];
+        waits.resize(instances_, 0);
+        waits[number(static_cast<OpId>(id), group)] += static_cast<std::int32_t>(before.size());
+      }
+      waits_[0][number(static_cast<OpId>(id), group)] -= op.spare;
+    }
+  }
+}
+
+std::vector<std::int32_t> Groups::waits_in(int k) const {
+  std::vector<std::int32_t> out = waits_now();
+  for (const auto& [lag, waits] : waits_) {
+    if (lag == 0 || lag > k) continue;
+    for (std::size_t i = 0; i < instances_; ++i) out[i] += waits[i];
+  }
+  return out;
+}
+
+}  // namespace simsync::detail

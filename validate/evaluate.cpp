@@ -336,8 +336,8 @@ bool is_transferred(const StudyResult& result, const CaseResult& c) {
 }
 
 /// The scored cases whose parameters come from others, predicted again with what is fitted to all rows at once.
-Transfer transfer_of(const Study& study, Predictor& predictor, const StudyResult& result) {
-  Transfer out;
+FitTransfer transfer_of(const Study& study, Predictor& predictor, const StudyResult& result) {
+  FitTransfer out;
   EvaluateOptions again;
   std::vector<Sample> transferred, in_sample;
   for (const auto& c : result.cases) {

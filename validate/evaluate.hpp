@@ -37,7 +37,7 @@ struct StudyResult {
   std::vector<Fit> fits;
   std::vector<CaseResult> cases;  ///< in the order of the table
   Summary summary;
-  Transfer transfer;
+  FitTransfer transfer;
   std::vector<std::string>
       notes;  ///< fits to distrust: at a bound, or far from their own rows; they do not fail a study
   std::vector<std::string> findings;  ///< missed tolerances, closed deviations, failed predictions

@@ -26,7 +26,7 @@ struct Summary {
 };
 
 /// How far parameters carry: cases whose parameters were fitted with their own value of `leave_out` left out.
-struct Transfer {
+struct FitTransfer {
   std::size_t cases = 0;  ///< scored
   std::optional<double> mape_pct;
   std::optional<double> in_sample_pct;  ///< of the same cases, with parameters fitted to all rows at once

@@ -15,7 +15,7 @@ namespace {
 int data_streams(const Plan& plan) {
   int most = 1;
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::Transfer) most = std::max(most, op.streams);
+    if (const auto* moved = std::get_if<Transfer>(&op.body)) most = std::max(most, moved->streams);
   return most;
 }
 
@@ -77,7 +77,7 @@ private:
   DeviceOfRank make_device() {
     if (roles_.is_server(options_.self)) return {};
     const bool any =
-        std::any_of(plan_.ops.begin(), plan_.ops.end(), [](const Op& op) { return op.kind == OpKind::Collective; });
+        std::any_of(plan_.ops.begin(), plan_.ops.end(), [](const Op& op) { return op.kind() == OpKind::Collective; });
     const CollectiveRequest group{options_.self, plan_.rank_count(), options_.address, options_.run.timeout_s};
     const int gpu = plan_.ranks[static_cast<std::size_t>(options_.self)].gpu;
     if (options_.devices) return options_.devices({.group = group, .gpu = gpu, .collectives = any}, meeting_);
@@ -85,7 +85,8 @@ private:
   }
 
   void take(AgentId from, const FrameHeader& header, Pieces payload) {
-    const Event event{.instance = {header.op, header.group}, .iteration = header.iteration, .from = from, .at = now_s()};
+    const Event event{
+        .instance = {header.op, header.group}, .iteration = header.iteration, .from = from, .at = now_s()};
     const auto push = [&](Event::Kind kind, std::string text = {}) {
       Event out = event;
       out.kind = kind;

@@ -36,20 +36,21 @@ void Buffers::find_lives(int iterations) {
   const Plan& plan = roles_.plan();
   lives_.resize(static_cast<std::size_t>(plan.tensors));
   const auto is_update = [](const Op& op) {
-    return op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.tensor >= 0;
+    const auto* work = std::get_if<HostWork>(&op.body);
+    return work != nullptr && work->action == HostAction::Apply && work->tensor >= 0;
   };
   for (const Op& op : plan.ops) {
-    if (op.tensor >= 0) {
-      Life& own = lives_[static_cast<std::size_t>(op.tensor)];
-      own.pushed = own.pushed || (op.kind == OpKind::Transfer && op.reason.phase == Phase::Push);
-      own.applied = own.applied || (is_update(op) && op.bytes > 0.0);
+    if (op.tensor() >= 0) {
+      Life& own = lives_[static_cast<std::size_t>(op.tensor())];
+      own.pushed = own.pushed || (op.kind() == OpKind::Transfer && op.transfer().pushes());
+      own.applied = own.applied || (is_update(op) && op.bytes() > 0.0);
       own.each = own.each || (is_update(op) && op.grouping != kWholeJob);
       own.spare = std::max(own.spare, op.spare);
     }
     for (const After& after : op.after) {
       const Op& before = plan.ops[static_cast<std::size_t>(after.op)];
       if (plan.in_lock_step() || !is_update(before)) continue;
-      int& behind = lives_[static_cast<std::size_t>(before.tensor)].behind;
+      int& behind = lives_[static_cast<std::size_t>(before.tensor())].behind;
       behind = std::max(behind, std::min(after.lag, iterations));
     }
   }
@@ -58,14 +59,15 @@ void Buffers::find_lives(int iterations) {
 void Buffers::add_op(OpId id, AgentId self) {
   const Plan& plan = roles_.plan();
   const Op& op = plan.ops[static_cast<std::size_t>(id)];
-  if (op.kind == OpKind::Collective && !roles_.is_server(self)) {
-    const std::size_t floats = floats_of(op.bytes);
-    const auto parts = static_cast<std::size_t>(op.primitive == CollectivePrimitive::AllGather ? plan.rank_count() : 1);
+  if (op.kind() == OpKind::Collective && !roles_.is_server(self)) {
+    const std::size_t floats = floats_of(op.bytes());
+    const auto parts =
+        static_cast<std::size_t>(op.collective().primitive == CollectivePrimitive::AllGather ? plan.rank_count() : 1);
     collectives_[id] = {std::make_unique<Gradient>(self, floats), std::vector<float>(floats * parts)};
     return;
   }
-  if (op.kind != OpKind::Transfer || op.tensor < 0) return;
-  if (op.reason.phase == Phase::Push) {
+  if (op.kind() != OpKind::Transfer || op.tensor() < 0) return;
+  if (op.transfer().pushes()) {
     add_push(id, self);
   } else {
     add_pull(id, self);
@@ -74,13 +76,13 @@ void Buffers::add_op(OpId id, AgentId self) {
 
 void Buffers::add_push(OpId id, AgentId self) {
   const Op& op = roles_.plan().ops[static_cast<std::size_t>(id)];
-  const std::size_t floats = floats_of(op.bytes);
+  const std::size_t floats = floats_of(op.bytes());
   const auto slots = static_cast<std::size_t>(life(op).behind) + 1;
   for (int group = 0; group < roles_.plan().grouping(op.grouping).count(); ++group) {
     const Instance i{id, group};
     if (roles_.source(i) == self) pushes_[id].assign(slots, Gradient(self, floats));
     if (roles_.sink(i) != self) continue;
-    Tensor& tensor = tensors_[op.tensor];
+    Tensor& tensor = tensors_[op.tensor()];
     tensor.arrived[group].assign(slots, std::vector<float>(floats));
     if (!life(op).each) tensor.sums.assign(slots, Sum{.values = std::vector<float>(floats), .added = {}});
     if (!life(op).applied) {
@@ -96,7 +98,7 @@ void Buffers::add_push(OpId id, AgentId self) {
 void Buffers::add_pull(OpId id, AgentId self) {
   const Plan& plan = roles_.plan();
   const Op& op = plan.ops[static_cast<std::size_t>(id)];
-  const std::size_t floats = floats_of(op.bytes);
+  const std::size_t floats = floats_of(op.bytes());
   for (int group = 0; group < plan.grouping(op.grouping).count(); ++group) {
     const Instance i{id, group};
     if (roles_.sink(i) == self) {
@@ -108,19 +110,19 @@ void Buffers::add_pull(OpId id, AgentId self) {
     }
     if (roles_.source(i) != self) continue;
     if (!plan.in_lock_step()) snapshots_[i].resize(floats);
-    if (life(op).pushed || !tensors_[op.tensor].result.empty()) continue;
-    for (std::size_t at = 0; at < floats; ++at) tensors_[op.tensor].result.push_back(kept_at(at));
+    if (life(op).pushed || !tensors_[op.tensor()].result.empty()) continue;
+    for (std::size_t at = 0; at < floats; ++at) tensors_[op.tensor()].result.push_back(kept_at(at));
   }
 }
 
 std::span<const std::byte> Buffers::outgoing(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
-  if (op.reason.phase == Phase::Push) {
+  if (op.transfer().pushes()) {
     Gradient& gradient = pushes_.at(i.op)[slot(op, iteration)];
     gradient.set(iteration);
     return std::as_bytes(gradient.values());
   }
-  Tensor& tensor = tensors_.at(op.tensor);
+  Tensor& tensor = tensors_.at(op.tensor());
   const auto values = tensor.parameters ? tensor.parameters->values() : std::span<const float>(tensor.result);
   if (roles_.plan().in_lock_step()) return std::as_bytes(values);
   const std::lock_guard lock(tensor.mutex);
@@ -131,7 +133,7 @@ std::span<const std::byte> Buffers::outgoing(const Instance& i, int iteration) {
 
 std::span<float> Buffers::destination(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
-  if (op.reason.phase == Phase::Push) return tensors_.at(op.tensor).arrived.at(i.group)[slot(op, iteration)];
+  if (op.transfer().pushes()) return tensors_.at(op.tensor()).arrived.at(i.group)[slot(op, iteration)];
   return pulls_.at(i.op).values;
 }
 
@@ -159,7 +161,7 @@ CollectiveBuffers Buffers::collective(OpId op, int iteration, bool clear) {
 
 void Buffers::add(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
-  Tensor& tensor = tensors_.at(op.tensor);
+  Tensor& tensor = tensors_.at(op.tensor());
   const std::lock_guard lock(tensor.mutex);
   const auto& arrived = tensor.arrived.at(i.group)[slot(op, iteration)];
   Sum& sum = tensor.sums[slot(op, iteration)];
@@ -176,7 +178,7 @@ void Buffers::add(const Instance& i, int iteration) {
 
 void Buffers::update(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
-  Tensor& tensor = tensors_.at(op.tensor);
+  Tensor& tensor = tensors_.at(op.tensor());
   const std::lock_guard lock(tensor.mutex);
   if (life(op).each) {
     tensor.parameters->apply(tensor.arrived.at(i.group)[slot(op, iteration)]);
@@ -213,7 +215,7 @@ void Buffers::check_collective(OpId op, int iteration, bool all) const {
   const int ranks = plan.rank_count();
   const auto& samples = buffers.in->samples();
   const std::size_t floats = buffers.in->values().size();
-  if (plan.ops[static_cast<std::size_t>(op)].primitive == CollectivePrimitive::AllGather) {
+  if (plan.ops[static_cast<std::size_t>(op)].collective().primitive == CollectivePrimitive::AllGather) {
     for (int rank = 0; rank < ranks; ++rank) {
       const auto part = std::span(buffers.out).subspan(static_cast<std::size_t>(rank) * floats, floats);
       for (const std::size_t at : samples)

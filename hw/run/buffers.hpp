@@ -91,7 +91,7 @@ private:
   void add_pull(OpId id, AgentId self);
   /// Whether only the server knows which gradients its values have seen.
   [[nodiscard]] static bool by_arrival(const Life& life) { return life.each || life.spare > 0; }
-  [[nodiscard]] const Life& life(const Op& op) const { return lives_[static_cast<std::size_t>(op.tensor)]; }
+  [[nodiscard]] const Life& life(const Op& op) const { return lives_[static_cast<std::size_t>(op.tensor())]; }
   /// Which of the memories of a tensor an iteration has.
   [[nodiscard]] std::size_t slot(const Op& op, int iteration) const {
     return static_cast<std::size_t>(iteration % (life(op).behind + 1));

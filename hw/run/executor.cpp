@@ -15,7 +15,7 @@ namespace {
 int server_threads(const Plan& plan) {
   int most = 1;
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::HostWork && op.tensor >= 0)
+    if (op.kind() == OpKind::HostWork && op.tensor() >= 0)
       most = std::max(most, plan.queues[static_cast<std::size_t>(op.queue)].slots);
   constexpr int kMostThreads = 16;
   return std::min(most, kMostThreads);
@@ -51,7 +51,7 @@ Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& in
   }
   if (collectives_ == nullptr) return;
   for (std::size_t op = 0; op < roles.plan().ops.size(); ++op) {
-    if (roles.plan().ops[op].kind != OpKind::Collective) continue;
+    if (roles.plan().ops[op].kind() != OpKind::Collective) continue;
     collectives_->prepare(roles.plan().ops[op], static_cast<std::uint32_t>(op),
                           buffers.collective(static_cast<OpId>(op), 0, false));
   }
@@ -200,14 +200,14 @@ void Executor::serve(QueueId id) {
   for (auto next = state.waiting.begin(); next != state.waiting.end();) {
     const Waiting chosen = *next;
     const Instance instance = duties_.tasks[static_cast<std::size_t>(chosen.task)].instance;
-    if (!admits(queue, state, op_of(instance).bytes)) {
+    if (!admits(queue, state, op_of(instance).bytes())) {
       if (!queue.strict || (queue.slots > 0 && state.in_service >= queue.slots)) return;
       ++next;
       continue;
     }
     next = state.waiting.erase(next);
     ++state.in_service;
-    state.in_flight += op_of(instance).bytes;
+    state.in_flight += op_of(instance).bytes();
     start(instance, chosen.iteration, chosen.ready);
   }
 }
@@ -218,7 +218,7 @@ void Executor::leave_queue(const Instance& instance) {
   if (op.queue < 0 || position < 0 || duties_.task_of[static_cast<std::size_t>(position)] < 0) return;
   QueueState& state = queues_[static_cast<std::size_t>(op.queue)];
   --state.in_service;
-  state.in_flight -= op.bytes;
+  state.in_flight -= op.bytes();
   serve(op.queue);
 }
 
@@ -230,7 +230,7 @@ void Executor::start(const Instance& instance, int k, double at) {
   const Op& op = op_of(instance);
   if (double& first = record_.iteration_start[static_cast<std::size_t>(k)]; first < 0.0) first = now_s();
   count_off(k);
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::Compute:
       return start_compute(instance, k, at);
     case OpKind::HostWork:
@@ -265,14 +265,14 @@ void Executor::work(WorkerThreads& threads, const Instance& instance, int k, std
 }
 
 void Executor::start_host_work(const Instance& instance, int k, double at) {
-  const Op& op = op_of(instance);
-  if (op.tensor < 0) {
+  const HostWork& host = op_of(instance).host();
+  if (host.tensor < 0) {
     note_start(instance, k, at);
-    timers_.push({std::max(at, now_s()) + op.duration.value(), instance, k});
+    timers_.push({std::max(at, now_s()) + host.duration.value(), instance, k});
     return;
   }
-  if (op.reason.phase == Phase::Aggregate) return work(*server_, instance, k, [=, this] { buffers_.add(instance, k); });
-  if (op.reason.phase == Phase::Update) return work(*server_, instance, k, [=, this] { buffers_.update(instance, k); });
+  if (host.action == HostAction::Sum) return work(*server_, instance, k, [=, this] { buffers_.add(instance, k); });
+  if (host.action == HostAction::Apply) return work(*server_, instance, k, [=, this] { buffers_.update(instance, k); });
   note_start(instance, k, now_s());
   timers_.push({now_s(), instance, k});  // serving a read is part of sending it
 }
@@ -293,7 +293,7 @@ void Executor::start_copy(const Instance& instance, int k) {
     timers_.push({now_s(), instance, k});
     return;
   }
-  const Op& op = op_of(instance);
+  const Transfer& op = op_of(instance).transfer();
   const auto direction =
       op.from.kind == End::Kind::Device ? RankDevice::Direction::ToHost : RankDevice::Direction::ToDevice;
   const Bytes size{std::llround(op.bytes)};
@@ -312,7 +312,7 @@ void Executor::start_transfer(const Instance& instance, int k) {
 void Executor::send_bytes(const Instance& instance, int k) {
   if (noted(k)) record_.spans.push_back({instance, k, now_s(), -1.0});
   links_.send_data(roles_.sink(instance), {.op = instance.op, .group = instance.group, .iteration = k},
-                   buffers_.outgoing(instance, k), op_of(instance).messages);
+                   buffers_.outgoing(instance, k), op_of(instance).transfer().messages);
 }
 
 void Executor::start_collective(const Instance& instance, int k) {
@@ -327,7 +327,7 @@ void Executor::start_collective(const Instance& instance, int k) {
 }
 
 void Executor::ended(const Instance& instance, int k, double at) {
-  if (op_of(instance).kind == OpKind::Collective) ++record_.checked;
+  if (op_of(instance).kind() == OpKind::Collective) ++record_.checked;
   const auto start = started_.find({k, instance});
   if (noted(k)) record_.spans.push_back({instance, k, start == started_.end() ? -1.0 : start->second, at});
   if (start != started_.end()) {

@@ -50,24 +50,25 @@ public:
   }
 
   void prepare(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers) override {
-    if (op.primitive == CollectivePrimitive::AllGather) return;
-    if (op.primitive != CollectivePrimitive::AllReduce)
-      throw CapabilityError(fmt::format("Gloo has no {}", name_of(op.primitive)));
-    if (op.algorithm == CollectiveAlgorithm::HalvingDoubling) {
+    if (op.collective().primitive == CollectivePrimitive::AllGather) return;
+    if (op.collective().primitive != CollectivePrimitive::AllReduce)
+      throw CapabilityError(fmt::format("Gloo has no {}", name_of(op.collective().primitive)));
+    if (op.collective().algorithm == CollectiveAlgorithm::HalvingDoubling) {
       // Its buffers are registered once, in the same order everywhere.
       halving_doubling_[tag] = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(
           context_, std::vector<float*>{buffers.out.data()}, static_cast<int>(buffers.out.size()));
-    } else if (op.algorithm != CollectiveAlgorithm::Ring && op.algorithm != CollectiveAlgorithm::Hierarchical) {
+    } else if (op.collective().algorithm != CollectiveAlgorithm::Ring &&
+               op.collective().algorithm != CollectiveAlgorithm::Hierarchical) {
       throw CapabilityError(fmt::format(
           "Gloo has no all-reduce by {}: ring and halving-doubling run for real (--set strategy.algorithm=ring)",
-          name_of(op.algorithm)));
+          name_of(op.collective().algorithm)));
     }
   }
 
   void run(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers, bool /*whole*/) override {
     const auto in = buffers.in;
     const auto out = buffers.out;
-    if (op.primitive == CollectivePrimitive::AllGather) return all_gather(tag, in, out);
+    if (op.collective().primitive == CollectivePrimitive::AllGather) return all_gather(tag, in, out);
     const auto algorithm = halving_doubling_.find(tag);
     if (algorithm != halving_doubling_.end()) {
       std::copy(in.begin(), in.end(), out.begin());  // it works in place

@@ -25,7 +25,7 @@ std::span<const int> Roles::ranks_of(const Instance& i) const {
 }
 
 bool Roles::coordinated(const Op& op) const {
-  if (op.kind != OpKind::Collective || op.queue < 0) return false;
+  if (op.kind() != OpKind::Collective || op.queue < 0) return false;
   const Queue& queue = plan_->queues[static_cast<std::size_t>(op.queue)];
   return queue.ordering == Ordering::Priority || queue.credit > 0.0;
 }
@@ -40,21 +40,20 @@ AgentId Roles::server_at(const Place& place) const {
 }
 
 AgentId Roles::at(const End& end, const Instance& i) const {
-  if (end.kind == End::Kind::Fixed && op(i).tensor >= 0) return server_at(end.place);
+  if (end.kind == End::Kind::Fixed && op(i).tensor() >= 0) return server_at(end.place);
   if (end.kind == End::Kind::Fixed) return 0;  // work of the job as a whole
   return ranks_of(i).front();
 }
 
 AgentId Roles::starter(const Instance& i) const {
   const Op& o = op(i);
-  switch (o.kind) {
+  switch (o.kind()) {
     case OpKind::Compute:
       return ranks_of(i).front();
     case OpKind::HostWork:
-      return at(o.from, i);
+      return at(o.host().at, i);
     case OpKind::Transfer:
-      // A queue belongs to the worker, also for what it reads: it asks for it.
-      return o.queue >= 0 ? ranks_of(i).front() : source(i);
+      return o.transfer().receiver_initiated ? ranks_of(i).front() : source(i);
     case OpKind::Collective:
       return 0;
   }
@@ -62,17 +61,17 @@ AgentId Roles::starter(const Instance& i) const {
 }
 
 AgentId Roles::source(const Instance& i) const {
-  return at(op(i).from, i);
+  return at(op(i).transfer().from, i);
 }
 
 AgentId Roles::sink(const Instance& i) const {
-  return at(op(i).to, i);
+  return at(op(i).transfer().to, i);
 }
 
 std::vector<AgentId> Roles::enders(const Instance& i) const {
   const Op& o = op(i);
-  if (o.kind == OpKind::Transfer) return {sink(i)};
-  if (o.kind != OpKind::Collective) return {starter(i)};
+  if (o.kind() == OpKind::Transfer) return {sink(i)};
+  if (o.kind() != OpKind::Collective) return {starter(i)};
   const auto ranks = ranks_of(i);
   return {ranks.begin(), ranks.end()};
 }
@@ -197,7 +196,7 @@ private:
     const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)];
     if (task >= 0) out_.task_of[static_cast<std::size_t>(position(i))] = task;
     const Op& op = roles_.op(i);
-    const bool sent = op.kind == OpKind::Transfer && roles_.source(i) != roles_.sink(i);
+    const bool sent = op.kind() == OpKind::Transfer && roles_.source(i) != roles_.sink(i);
     const bool asked = sent && roles_.source(i) == agent_ && roles_.starter(i) != agent_;
     const auto enders = roles_.enders(i);
     const bool ends = std::find(enders.begin(), enders.end(), agent_) != enders.end();
@@ -207,7 +206,7 @@ private:
     out_.ends_here[static_cast<std::size_t>(position(i))] = 1;
     ++out_.ends;
     // Who started a transfer from its queue may serve the next one.
-    if (op.kind == OpKind::Transfer && op.queue >= 0 && roles_.starter(i) != agent_) tell(i, roles_.starter(i));
+    if (op.kind() == OpKind::Transfer && op.queue >= 0 && roles_.starter(i) != agent_) tell(i, roles_.starter(i));
     // Servers learn what a rank leaves out from the iteration in which its step ends.
     if (i.op != plan_.step_end || plan_.global_step < 0) return;
     for (AgentId server = plan_.rank_count(); server < roles_.agents(); ++server) tell(i, server);

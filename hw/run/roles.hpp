@@ -39,7 +39,7 @@ public:
   /// Whether agent 0 decides when a collective starts.
   [[nodiscard]] bool coordinated(const Op& op) const;
   /// Whether every rank of the group starts it for itself.
-  [[nodiscard]] bool by_members(const Op& op) const { return op.kind == OpKind::Collective && !coordinated(op); }
+  [[nodiscard]] bool by_members(const Op& op) const { return op.kind() == OpKind::Collective && !coordinated(op); }
   /// The agent that counts what it waits for and serves its queue; for by_members(), of no meaning.
   [[nodiscard]] AgentId starter(const Instance& i) const;
   /// Where the bytes of a transfer come from and go to; equal ends: nothing is sent.

@@ -26,11 +26,11 @@ Stretch stretch_of(const Plan& plan, const detail::SpanCutter& cutter, const std
   if (const FlowSpan* flow = cutter.waited_in_turn(span))
     return {flow->start.value(), flow->ready.value(), flow->cause};
   const bool released_at_start = span.cause >= 0 && spans[static_cast<std::size_t>(span.cause)].end > span.ready;
-  if (plan.ops[static_cast<std::size_t>(span.op)].kind == OpKind::HostWork && span.start > span.ready &&
+  if (plan.ops[static_cast<std::size_t>(span.op)].kind() == OpKind::HostWork && span.start > span.ready &&
       !released_at_start)
     return {span.ready.value(), kNever, span.cause};
   // A device that works off its own queue is not shared with anyone.
-  const bool own = plan.ops[static_cast<std::size_t>(span.op)].kind == OpKind::Compute;
+  const bool own = plan.ops[static_cast<std::size_t>(span.op)].kind() == OpKind::Compute;
   const bool waited = span.start > span.ready && !own;
   return {span.start.value(), waited ? span.ready.value() : kNever, span.cause};
 }

@@ -71,7 +71,7 @@ std::vector<CollectiveShare> collectives_of(const Problem& problem, const Predic
   std::vector<std::size_t> spans;
   for (std::size_t id = 0; id < prediction.spans.size(); ++id) {
     const Span& span = prediction.spans[id];
-    if (op_of(id).kind == OpKind::Collective && span.iteration == iteration && span.group == 0) spans.push_back(id);
+    if (op_of(id).kind() == OpKind::Collective && span.iteration == iteration && span.group == 0) spans.push_back(id);
   }
   const auto pieces = pieces_of(problem.plan, problem.cluster, prediction, spans);
   std::vector<CollectiveShare> out;
@@ -79,8 +79,8 @@ std::vector<CollectiveShare> collectives_of(const Problem& problem, const Predic
     const Span& span = prediction.spans[spans[i]];
     const Op& op = op_of(spans[i]);
     CollectiveShare share{.what = title_of(problem.plan, op),
-                          .algorithm = name_of(op.algorithm),
-                          .bytes = op.bytes,
+                          .algorithm = name_of(op.collective().algorithm),
+                          .bytes = op.bytes(),
                           .time = span.end - span.start,
                           .limit = {},
                           .limit_time = {}};

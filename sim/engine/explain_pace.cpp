@@ -48,9 +48,10 @@ std::vector<ServerUse> use_of_servers(const Plan& plan, const Prediction& predic
   for (const Span& span : prediction.spans) {
     const Op& op = plan.ops[static_cast<std::size_t>(span.op)];
     elapsed = std::max(elapsed, span.end.value());
-    if (op.kind != OpKind::HostWork || op.tensor < 0 || op.queue < 0) continue;
-    busy[op.from.place] += op.threads * std::min(op.duration, span.end - span.start).value();
-    threads[op.from.place] = std::max(1, plan.queues[static_cast<std::size_t>(op.queue)].slots);
+    const auto* work = std::get_if<HostWork>(&op.body);
+    if (work == nullptr || work->tensor < 0 || op.queue < 0) continue;
+    busy[work->at.place] += work->threads * std::min(work->duration, span.end - span.start).value();
+    threads[work->at.place] = std::max(1, plan.queues[static_cast<std::size_t>(op.queue)].slots);
   }
   if (elapsed <= 0.0) return {};
   const auto share_of_link = [&](const std::string& name) {

@@ -33,8 +33,8 @@ Groups::Groups(const Plan& plan, const Folding& folding)
   // Some 200 bytes each.
   constexpr std::size_t kMost = 20'000'000;
   if (instances_ > kMost)
-    throw PlanError(
-        fmt::format("{} operations in a step of {} ranks: at most {} are simulated", instances_, places_.size(), kMost));
+    throw PlanError(fmt::format("{} operations in a step of {} ranks: at most {} are simulated", instances_,
+                                places_.size(), kMost));
   count_waits();
 }
 

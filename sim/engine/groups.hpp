@@ -18,8 +18,8 @@ struct Instance {
   int iteration = 0;
 };
 
-/// The part of a plan that is replayed: every op on the ranks of the simulated nodes. These ranks are numbered anew, and
-/// so are the groups that have any of them. `plan` must outlive it.
+/// The part of a plan that is replayed: every op on the ranks of the simulated nodes. These ranks are numbered anew,
+/// and so are the groups that have any of them. `plan` must outlive it.
 class Groups {
 public:
   /// @throws PlanError when there are more instances than memory can be expected to hold.

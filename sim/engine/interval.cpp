@@ -123,10 +123,11 @@ Spread interference_spread(const PredictRequest& request, const Problem& problem
 
 Plan with_scaled_compute(Plan plan, double factor) {
   for (Op& op : plan.ops) {
-    if (op.kind != OpKind::Compute) continue;
-    op.duration *= factor;
-    for (ComputePart& part : op.parts) part.duration *= factor;
-    for (Seconds& sample : op.samples) sample *= factor;
+    auto* work = std::get_if<Compute>(&op.body);
+    if (work == nullptr) continue;
+    work->duration *= factor;
+    for (ComputePart& part : work->parts) part.duration *= factor;
+    for (Seconds& sample : work->samples) sample *= factor;
   }
   return plan;
 }

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/engine/groups.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/engine/link_rates.hpp"
 
 namespace simsync::detail {

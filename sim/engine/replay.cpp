@@ -91,7 +91,8 @@ void Replay::complete(const Instance& instance) {
     const int k = ended + next.lag;
     if (k > last_needed || (plan_.steps_vary() && stopped_)) continue;
     const GroupingId waiting = plan_.ops[static_cast<std::size_t>(next.op)].grouping;
-    for (const int group : groups_.sharing(op.grouping, instance.group, waiting)) released.push_back({next.op, group, k});
+    for (const int group : groups_.sharing(op.grouping, instance.group, waiting))
+      released.push_back({next.op, group, k});
   }
   draw_order(plan_, op, instance.group, ended, released);
   for (const Instance& waiting : released) {
@@ -114,7 +115,7 @@ void Replay::note_pace(const Instance& ended) {
   if (!plan_.in_lock_step()) stop_when_enough();
   const bool counts =
       !stopped_ && iteration_end_.size() > LeftBehind::warm_up(static_cast<std::size_t>(enough_.least()));
-  if (counts && left_behind_.counted_by(ended.op) >= 0) left_behind_.count(op_of(ended).bytes, is_late(ended));
+  if (counts && left_behind_.counted_by(ended.op) >= 0) left_behind_.count(op_of(ended).bytes(), is_late(ended));
 }
 
 void Replay::stop_when_enough() {
@@ -369,7 +370,7 @@ Prediction Replay::result() {
   find_step(out);
   double compute = 0.0;
   for (const Op& op : plan_.ops)
-    if (op.kind == OpKind::Compute) compute += op.duration.value();
+    if (const auto* work = std::get_if<Compute>(&op.body)) compute += work->duration.value();
   out.compute = slowest_needed() * (Seconds{compute} - plan_.waiting);
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(groups_.places().size());

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "platforms/topology.hpp"
-#include "sim/engine/groups.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/enough_steps.hpp"
 #include "sim/engine/flow_network.hpp"
 #include "sim/engine/folding.hpp"
+#include "sim/engine/groups.hpp"
 #include "sim/engine/left_behind.hpp"
 #include "sim/engine/port_queues.hpp"
 #include "sim/engine/recorder.hpp"

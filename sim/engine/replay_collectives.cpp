@@ -8,12 +8,13 @@
 namespace simsync::detail {
 
 const RoutedSchedule& Replay::schedule_for(const Op& op, int simulated) {
+  const Collective& all = op.collective();
   const int group = groups_.number_in_plan(op.grouping, simulated);
   const GroupShape shape = group_shape(plan_, plan_.grouping(op.grouping).ranks(group));
-  const ScheduleKey key{.primitive = op.primitive,
-                        .algorithm = op.algorithm,
-                        .protocol = op.protocol,
-                        .chunks = pipeline_chunks(op.algorithm, shape, op.bytes),
+  const ScheduleKey key{.primitive = all.primitive,
+                        .algorithm = all.algorithm,
+                        .protocol = all.protocol,
+                        .chunks = pipeline_chunks(all.algorithm, shape, all.bytes),
                         .grouping = op.grouping,
                         .group = group};
   auto& slot = schedules_[key];
@@ -41,8 +42,8 @@ void Replay::start_collective(const Instance& instance) {
   ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
   collective.instance = instance;
   collective.schedule = &schedule;
-  collective.payload = op.bytes;
-  collective.ratio = op.ratio;
+  collective.payload = op.collective().bytes;
+  collective.ratio = op.collective().ratio;
   collective.left = static_cast<int>(schedule.hops.size());
   collective.sent.assign(schedule.hops.size(), 0);
   collective.arrived.assign(schedule.hops.size(), 0);
@@ -52,7 +53,7 @@ void Replay::start_collective(const Instance& instance) {
   for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop)
     collective.blocked[hop] = static_cast<std::int32_t>(schedule.hops[hop].after.size());
   occupy_devices(instance, +1);
-  network_.after(op.duration, token({.event = Event::CollectiveSetupEnds, .instance = instance, .run = run}));
+  network_.after(op.collective().setup, token({.event = Event::CollectiveSetupEnds, .instance = instance, .run = run}));
 }
 
 void Replay::occupy_devices(const Instance& instance, int change) {

@@ -9,15 +9,21 @@ namespace {
 
 /// Whether the bytes of a transfer lie where it is started, and so are handed to its connection at once: not those that
 /// another host is asked for, nor those that have to be packed first.
-bool is_there(const Op& op) {
-  return !op.asked_for() && op.packing.value() <= 0.0;
+bool is_there(const Transfer& op) {
+  return !op.asks_host() && op.packing.value() <= 0.0;
 }
 
 /// A thread that has slept until somebody reads a variable runs before those that work through updates, and after a
 /// while instead of one: schedulers favor who has used little, and TensorFlow and ps-lite answer reads on threads that
 /// only do so.
 bool goes_first(const Op& op) {
-  return op.reason.phase == Phase::Serve;
+  const auto* work = std::get_if<HostWork>(&op.body);
+  return work != nullptr && work->action == HostAction::Serve;
+}
+
+bool takes_turns(const Op& op) {
+  const auto* work = std::get_if<HostWork>(&op.body);
+  return work != nullptr && work->one_at_a_time;
 }
 
 }  // namespace
@@ -26,8 +32,9 @@ QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
   const Queue& q = plan_.queues[static_cast<std::size_t>(queue)];
   const Op& op = op_of(instance);
   std::vector<QueueState>& states = queues_[static_cast<std::size_t>(queue)];
-  if (op.kind == OpKind::HostWork && op.from.kind == End::Kind::Fixed && q.grouping == kEachNode)
-    return states[static_cast<std::size_t>(groups_.group_of_node(op.from.place.node))];
+  const auto* work = std::get_if<HostWork>(&op.body);
+  if (work != nullptr && work->at.kind == End::Kind::Fixed && q.grouping == kEachNode)
+    return states[static_cast<std::size_t>(groups_.group_of_node(work->at.place.node))];
   const auto groups = groups_.sharing(op.grouping, instance.group, q.grouping);
   SIMSYNC_ASSERT(groups.size() == 1);  // an op never spans several queues
   return states[static_cast<std::size_t>(groups.front())];
@@ -36,9 +43,9 @@ QueueState& Replay::queue_state(QueueId queue, const Instance& instance) {
 bool Replay::admits(const Queue& queue, const QueueState& state, const Op& op) {
   if (state.in_service == 0) return true;
   constexpr double kRounding = 1e-9;
-  if (queue.slots > 0 && state.in_use + op.threads > queue.slots + kRounding) return false;
+  if (queue.slots > 0 && state.in_use + op.threads() > queue.slots + kRounding) return false;
   if (queue.credit <= 0.0) return true;
-  return queue.strict ? state.in_flight + op.bytes <= queue.credit : state.in_flight < queue.credit;
+  return queue.strict ? state.in_flight + op.bytes() <= queue.credit : state.in_flight < queue.credit;
 }
 
 void Replay::become_ready(const Instance& instance, std::int32_t cause) {
@@ -46,7 +53,7 @@ void Replay::become_ready(const Instance& instance, std::int32_t cause) {
   const Op& op = op_of(instance);
   if (op.queue < 0) return start(instance, -1);
   QueueState& state = queue_state(op.queue, instance);
-  if (op.one_at_a_time) {
+  if (takes_turns(op)) {
     const auto [turn, first] = state.behind.try_emplace(instance.op);
     if (!first) return turn->second.push_back(instance);
   }
@@ -82,7 +89,7 @@ void Replay::leave_queue(const Instance& instance, std::int32_t cause) {
   const Op& op = op_of(instance);
   QueueState& state = queue_state(op.queue, instance);
   state.leave(op);
-  if (op.one_at_a_time) {
+  if (takes_turns(op)) {
     const auto turn = state.behind.find(instance.op);
     if (turn->second.empty()) {
       state.behind.erase(turn);
@@ -99,7 +106,7 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
   Seconds& begun = iteration(instance.iteration).begun;
   begun = std::min(begun, network_.now());
   const Op& op = op_of(instance);
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::Compute:
       return start_compute(instance);
     case OpKind::Transfer:
@@ -107,7 +114,7 @@ void Replay::start(const Instance& instance, std::int32_t cause) {
     case OpKind::Collective:
       return start_collective(instance);
     case OpKind::HostWork:
-      return start_slice(instance, is_late(instance) ? op.late : op.duration);
+      return start_slice(instance, is_late(instance) ? op.host().late : op.host().duration);
   }
 }
 
@@ -181,15 +188,15 @@ void Replay::collective_on_device(int rank, int change) {
 void Replay::start_transfer(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
   const Event next = way.path < 0 ? Event::WorkEnds : Event::SetupEnds;
-  if (way.connection.from_node >= 0 && is_there(op_of(instance)))
-    sends_.hand_over(way.connection, way.path, op_of(instance).bytes + way.extra_bytes);
-  network_.after(op_of(instance).duration + telling_.ask(instance) + way.delay,
-                 token({.event = next, .instance = instance}));
+  const Transfer& op = op_of(instance).transfer();
+  if (way.connection.from_node >= 0 && is_there(op))
+    sends_.hand_over(way.connection, way.path, op.bytes + way.extra_bytes);
+  network_.after(op.setup + telling_.ask(instance) + way.delay, token({.event = next, .instance = instance}));
 }
 
 void Replay::enter_connection(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
-  const Op& op = op_of(instance);
+  const Transfer& op = op_of(instance).transfer();
   const double bytes = op.bytes + way.extra_bytes;
   if (way.connection.from_node >= 0) {
     if (!is_there(op)) sends_.hand_over(way.connection, way.path, bytes);
@@ -206,7 +213,7 @@ void Replay::enter_connection(const Instance& instance) {
 /// The stream of its connection, if it has one, is its own.
 void Replay::start_first_turn(const Instance& instance) {
   const Way& way = ways_.way_of(instance);
-  const Op& op = op_of(instance);
+  const Transfer& op = op_of(instance).transfer();
   const Connection::Waiting all{instance, network_.now(), op.bytes + way.extra_bytes, op.first_turn};
   if (way.connection.from_node >= 0) return start_turn(all, -1);
   start_bytes(all, all.bytes, {.event = Event::FlowEnds, .instance = instance}, -1);
@@ -231,12 +238,12 @@ void Replay::start_turn(const Connection::Waiting& next, std::int32_t cause) {
 /// Its stream goes to whoever has waited longest.
 void Replay::end_turn(const Instance& instance, double bytes_left) {
   wait_behind(connections_[ways_.way_of(instance).connection],
-              {instance, network_.now(), bytes_left, op_of(instance).later_turn});
+              {instance, network_.now(), bytes_left, op_of(instance).transfer().later_turn});
   leave_connection(instance, -1);
 }
 
 void Replay::leave_connection(const Instance& instance, std::int32_t cause) {
-  if (op_of(instance).kind != OpKind::Transfer) return;
+  if (op_of(instance).kind() != OpKind::Transfer) return;
   const Way& way = ways_.way_of(instance);
   if (way.connection.from_node < 0) return;
   Connection& connection = connections_[way.connection];
@@ -251,7 +258,7 @@ void Replay::leave_connection(const Instance& instance, std::int32_t cause) {
 
 void Replay::start_bytes(const Connection::Waiting& next, double bytes, Pending end, std::int32_t cause) {
   const Way& way = ways_.way_of(next.instance);
-  const bool first = next.bytes == op_of(next.instance).bytes + way.extra_bytes;
+  const bool first = next.bytes == op_of(next.instance).bytes() + way.extra_bytes;
   end.flow = recorder_.flow({.op = next.instance.op,
                              .group = next.instance.group,
                              .iteration = next.instance.iteration,

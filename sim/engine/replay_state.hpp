@@ -74,13 +74,13 @@ struct QueueState {
 
   void admit(const Op& op) {
     ++in_service;
-    in_use += op.threads;
-    in_flight += op.bytes;
+    in_use += op.threads();
+    in_flight += op.bytes();
   }
   void leave(const Op& op) {
     --in_service;
-    in_use = in_service == 0 ? 0.0 : in_use - op.threads;
-    in_flight -= op.bytes;
+    in_use = in_service == 0 ? 0.0 : in_use - op.threads();
+    in_flight -= op.bytes();
   }
   /// Ops of one instance at a time that have one waiting or in service, with the instances behind it.
   std::map<OpId, std::deque<Instance>> behind;

@@ -30,7 +30,7 @@ std::vector<PathPiece> SpanCutter::pieces(const Span& span) {
   const Op& op = op_of(span);
   out_.clear();
   title_ = title_of(plan_, op);
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::Compute:
       cut_compute(op, span);
       break;
@@ -49,7 +49,7 @@ std::vector<PathPiece> SpanCutter::pieces(const Span& span) {
 }
 
 const FlowSpan* SpanCutter::waited_in_turn(const Span& span) const {
-  if (op_of(span).kind != OpKind::Transfer) return nullptr;
+  if (op_of(span).kind() != OpKind::Transfer) return nullptr;
   const auto flows = limits_.flows_of(span);
   return flows.empty() || flows.front()->cause < 0 ? nullptr : flows.front();
 }
@@ -60,12 +60,13 @@ void SpanCutter::add(double begin, double end, const std::string& resource, cons
 
 void SpanCutter::cut_compute(const Op& op, const Span& span) {
   const Place& place = first_place(op, span.group);
+  const Compute& work = op.compute();
   const Seconds drawn = compute_time(plan_, op, span.group, span.iteration);
   const double slowdown =
-      cluster_.group_of(place.node).compute_slowdown * (op.duration.value() > 0.0 ? drawn / op.duration : 1.0);
+      cluster_.group_of(place.node).compute_slowdown * (work.duration.value() > 0.0 ? drawn / work.duration : 1.0);
   double at = span.start.value();
   const double end = span.end.value();
-  for (const ComputePart& part : op.parts) {
+  for (const ComputePart& part : work.parts) {
     const double next = std::min(end, at + part.duration.value() * slowdown);
     title_ = title_of(plan_, part);
     add(at, next, std::string("compute ") + name_of(part.phase), name_of(place));
@@ -76,16 +77,16 @@ void SpanCutter::cut_compute(const Op& op, const Span& span) {
   if (rounding && !out_.empty()) {
     out_.back().length = Seconds{end} - out_.back().begin;
   } else {
-    add(at, end, op.parts.empty() ? "compute" : "compute slowed by collectives", name_of(place));
+    add(at, end, work.parts.empty() ? "compute" : "compute slowed by collectives", name_of(place));
   }
 }
 
 void SpanCutter::cut_host(const Op& op, const Span& span) {
-  const bool timer = op.reason.phase == Phase::Start;
-  const bool dispatch = op.reason.phase == Phase::Dispatch;
-  const bool server = op.from.kind == End::Kind::Fixed;
-  const Place place =
-      server ? op.from.place : Place{first_place(op, span.group).node, -1};
+  const HostWork& work = op.host();
+  const bool timer = work.action == HostAction::Wait;
+  const bool dispatch = work.action == HostAction::Dispatch;
+  const bool server = work.at.kind == End::Kind::Fixed;
+  const Place place = server ? work.at.place : Place{first_place(op, span.group).node, -1};
   const char* resource = "host CPU";
   if (server) resource = dispatch ? kDispatch : place.gpu < 0 ? "server CPU" : "server GPU";
   add(span.ready.value(), span.start.value(), resource, name_of(place), span.start - span.ready);
@@ -98,17 +99,18 @@ const Place& SpanCutter::first_place(const Op& op, int group) const {
 }
 
 /// The first part of a set-up; returns its end.
-double SpanCutter::cut_packing(const Op& op, const Span& span) {
-  const double packed = std::min(span.end.value(), (span.start + op.packing).value());
+double SpanCutter::cut_packing(Seconds packing, const Span& span) {
+  const double packed = std::min(span.end.value(), (span.start + packing).value());
   add(span.start.value(), packed, kPacking, {});
   return packed;
 }
 
 void SpanCutter::cut_transfer(const Op& op, const Span& span) {
-  double at = cut_packing(op, span);
+  const Transfer& moved = op.transfer();
+  double at = cut_packing(moved.packing, span);
   const auto flows = limits_.flows_of(span);
-  if (op.asked_for()) {
-    const Place server = op.from.place;
+  if (moved.asks_host()) {
+    const Place server = moved.from.place;
     const double begin = (flows.empty() ? span.end : flows.front()->ready).value();
     const double asked = std::max(at, begin - cluster_.group_of(server.node).cpu.dispatch_latency.value());
     add(at, asked, kLatency, {});
@@ -163,8 +165,8 @@ void SpanCutter::cut_collective(const Op& op, const Span& span) {
   std::vector<Stage> chain;
   for (const Stage& stage : stages)
     if (chain.empty() || stage.end <= chain.back().hop.begin) chain.push_back(stage);
-  const double opened = std::min(span.end.value(), (span.start + op.duration).value());
-  add(cut_packing(op, span), opened, kLatency, "launch");
+  const double opened = std::min(span.end.value(), (span.start + op.collective().setup).value());
+  add(cut_packing(op.collective().packing, span), opened, kLatency, "launch");
   double at = opened;
   for (auto stage = chain.rbegin(); stage != chain.rend(); ++stage) {
     const double begin = std::max(at, stage->end - stage->hop.busy);

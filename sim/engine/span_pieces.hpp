@@ -26,7 +26,7 @@ private:
   void add_flow(const FlowSpan& flow, double begin, double end);
   void cut_compute(const Op& op, const Span& span);
   void cut_host(const Op& op, const Span& span);
-  double cut_packing(const Op& op, const Span& span);
+  double cut_packing(Seconds packing, const Span& span);
   void cut_transfer(const Op& op, const Span& span);
   void cut_collective(const Op& op, const Span& span);
   [[nodiscard]] std::vector<Stage> stages_of(const Span& span) const;

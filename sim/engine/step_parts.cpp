@@ -119,7 +119,8 @@ private:
     const std::string link = (capped ? "stream cap on " : "") + class_of(piece.where);
     if (piece.op < 0) return link;
     const Op& op = problem_.plan.ops[static_cast<std::size_t>(piece.op)];
-    if (op.kind == OpKind::Collective) return std::string(name_of(op.algorithm)) + (capped ? ", " : " on ") + link;
+    if (const auto* all = std::get_if<Collective>(&op.body))
+      return std::string(name_of(all->algorithm)) + (capped ? ", " : " on ") + link;
     const auto node = node_of(piece.where);
     const bool nic = detail::role_of(piece.where).starts_with("nic");
     return nic && node && servers_.contains(*node) ? link + " of the servers" : link;

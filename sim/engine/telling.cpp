@@ -8,35 +8,40 @@ namespace {
 constexpr int kNowhere = -1;     ///< every rank knows for itself
 constexpr int kFromWorkers = 0;  ///< number of the connections on which workers send
 
+bool ends_on_server(const Op& op) {
+  if (const auto* work = std::get_if<HostWork>(&op.body)) return work->at.kind == End::Kind::Fixed;
+  const auto* moved = std::get_if<Transfer>(&op.body);
+  return moved != nullptr && moved->to.kind == End::Kind::Fixed;
+}
+
 }  // namespace
 
 Telling::Telling(const Plan& plan, const Groups& groups, const Topology& topology, PortQueues& ports,
                  const SendQueues& sends)
     : plan_(plan), groups_(groups), topology_(topology), ports_(ports), sends_(sends) {
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::Transfer) from_servers_ = std::max(from_servers_, op.connection);
+    if (const auto* moved = std::get_if<Transfer>(&op.body)) from_servers_ = std::max(from_servers_, moved->connection);
 }
 
 Seconds Telling::word(const Instance& done, OpId waiting, int group) {
   const Op& before = op_of(done.op);
   const Op& after = op_of(waiting);
-  if (before.tensor < 0 && after.tensor < 0) return {};
-  const End& end = before.kind == OpKind::Transfer ? before.to : before.from;
-  const bool from_server = before.kind != OpKind::Compute && end.kind == End::Kind::Fixed;
-  return between(ends_at(before, done.group), starts_at(after, group), from_server ? from_servers_ : kFromWorkers);
+  if (before.tensor() < 0 && after.tensor() < 0) return {};
+  return between(ends_at(before, done.group), starts_at(after, group),
+                 ends_on_server(before) ? from_servers_ : kFromWorkers);
 }
 
 Seconds Telling::ask(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
-  if (op.tensor < 0) return {};
-  const int asked = node_at(op.from, op, transfer.group);
+  if (op.tensor() < 0) return {};
+  const int asked = node_at(op.transfer().from, op, transfer.group);
   const Seconds way = between(starts_at(op, transfer.group), asked, kFromWorkers);
-  return op.asked_for() ? way + topology_.cluster().group_of(asked).cpu.dispatch_latency : way;
+  return op.transfer().asks_host() ? way + topology_.cluster().group_of(asked).cpu.dispatch_latency : way;
 }
 
 Seconds Telling::answer(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
-  if (op.tensor < 0 || op.kind != OpKind::Transfer) return {};
+  if (op.tensor() < 0 || op.kind() != OpKind::Transfer) return {};
   return between(ends_at(op, transfer.group), starts_at(op, transfer.group), from_servers_);
 }
 
@@ -49,22 +54,21 @@ int Telling::node_of_group(const Op& op, int group) const {
 }
 
 int Telling::starts_at(const Op& op, int group) const {
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::Collective:
       return kNowhere;
     case OpKind::Compute:
       return node_of_group(op, group);
     case OpKind::HostWork:
-      return node_at(op.from, op, group);
+      return node_at(op.host().at, op, group);
     case OpKind::Transfer:
-      // A queue belongs to the worker, also for what it reads.
-      return op.queue >= 0 ? node_of_group(op, group) : node_at(op.from, op, group);
+      return op.transfer().receiver_initiated ? node_of_group(op, group) : node_at(op.transfer().from, op, group);
   }
   return kNowhere;
 }
 
 int Telling::ends_at(const Op& op, int group) const {
-  return op.kind == OpKind::Transfer ? node_at(op.to, op, group) : starts_at(op, group);
+  return op.kind() == OpKind::Transfer ? node_at(op.transfer().to, op, group) : starts_at(op, group);
 }
 
 Seconds Telling::between(int from, int to, int connection) {

@@ -29,19 +29,20 @@ const Way& Ways::way_of(const Instance& transfer) {
 }
 
 Way Ways::find(const Op& op, int group) {
-  const Place from = place_of(op.from, op, group);
-  const Place to = place_of(op.to, op, group);
+  const Transfer& moved = op.transfer();
+  const Place from = place_of(moved.from, op, group);
+  const Place to = place_of(moved.to, op, group);
   const Path path = topology_.path(from, to);
   Way way;
-  way.delay = path.latency + static_cast<double>(op.messages) * path.message_cost;
-  way.extra_bytes = static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
+  way.delay = path.latency + static_cast<double>(moved.messages) * path.message_cost;
+  way.extra_bytes = static_cast<double>(moved.messages) * static_cast<double>(path.half_size.count);
   std::vector<int> links(path.links.begin(), path.links.end());
   if (links.empty()) return way;
   BytesPerSecond cap = path.stream_cap;
-  if (from.node != to.node && op.streams > 0) {
-    way.connection = {from.node, to.node, op.connection};
+  if (from.node != to.node && moved.streams > 0) {
+    way.connection = {from.node, to.node, moved.connection};
     if (cap < kUncapped) {
-      links.push_back(connection_link(way.connection, static_cast<double>(op.streams) * cap));
+      links.push_back(connection_link(way.connection, static_cast<double>(moved.streams) * cap));
       cap = kUncapped;
     }
   }

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "platforms/topology.hpp"
-#include "sim/engine/groups.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/flow_network.hpp"
+#include "sim/engine/groups.hpp"
 
 namespace simsync::detail {
 

@@ -44,12 +44,12 @@ private:
   }
 
   void add(const Op& op) {
-    switch (op.kind) {
+    switch (op.kind()) {
       case OpKind::Compute:
-        delay_ += cluster_.group_of(plan_.ranks.front().node).compute_slowdown * op.duration;
+        delay_ += cluster_.group_of(plan_.ranks.front().node).compute_slowdown * op.compute().duration;
         return;
       case OpKind::Transfer:
-        return transfer(op);
+        return transfer(op.transfer());
       case OpKind::HostWork:
         return work(op);
       case OpKind::Collective:
@@ -64,14 +64,14 @@ private:
   }
 
   /// The words before a read and after a push take the latency once more.
-  void transfer(const Op& op) {
+  void transfer(const Transfer& op) {
     const Place from = place_of(op.from);
     const Place to = place_of(op.to);
     const Path path = topology_.path(from, to);
     const double bytes = op.bytes + static_cast<double>(op.messages) * static_cast<double>(path.half_size.count);
-    delay_ += op.duration + path.latency + static_cast<double>(op.messages) * path.message_cost;
+    delay_ += op.setup + path.latency + static_cast<double>(op.messages) * path.message_cost;
     if (from.node != to.node) delay_ += path.latency;
-    if (op.asked_for()) delay_ += cluster_.group_of(from.node).cpu.dispatch_latency;
+    if (op.asks_host()) delay_ += cluster_.group_of(from.node).cpu.dispatch_latency;
     double slowest = path.stream_cap.value();
     Seconds shared;
     const std::string nic = fmt::format("node{}/nic", (op.to.kind == End::Kind::Fixed ? to : from).node);
@@ -87,16 +87,17 @@ private:
   }
 
   void work(const Op& op) {
-    if (op.from.kind != End::Kind::Fixed || op.queue < 0) {
-      delay_ += op.duration;
+    const HostWork& host = op.host();
+    if (host.at.kind != End::Kind::Fixed || op.queue < 0) {
+      delay_ += host.duration;
       return;
     }
     // What is done once for all workers is a part of each one's round.
     const auto rounds = static_cast<double>(plan_.grouping(op.grouping).ranks(0).size());
     const int threads = std::max(1, plan_.queues[static_cast<std::size_t>(op.queue)].slots);
-    const Seconds demand = (op.threads / (threads * rounds)) * op.duration;
-    stations_[name_of(op.from.place) + " threads"] += demand;
-    delay_ += op.duration - demand;
+    const Seconds demand = (host.threads / (threads * rounds)) * host.duration;
+    stations_[name_of(host.at.place) + " threads"] += demand;
+    delay_ += host.duration - demand;
   }
 
   const Plan& plan_;

@@ -19,7 +19,7 @@ namespace detail {
 OpId PlanWriter::add(Op op) {
   if (plan.ops.size() >= kMostOps)
     throw PlanError(fmt::format("the plan has more than {} tasks: cut variables into fewer pieces", kMostOps));
-  if (op.kind == OpKind::Collective && op.protocol.empty()) choose_protocol(op);
+  if (op.kind() == OpKind::Collective && op.collective().protocol.empty()) choose_protocol(op);
   plan.ops.push_back(std::move(op));
   return static_cast<OpId>(plan.ops.size()) - 1;
 }
@@ -183,14 +183,13 @@ void write_compute(PlanWriter& writer) {
   const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous, double fraction = 1.0) {
     const Seconds duration = fraction * waiting * (writer.profile.layers[layer].*part);
     Op op;
-    op.kind = OpKind::Compute;
     op.grouping = kEachRank;
     op.queue = writer.compute;
     op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
-    op.duration = duration;
+    Compute work{.duration = duration, .parts = {{static_cast<std::int32_t>(layer), phase, duration}}, .samples = {}};
     if (drawn)
-      for (const auto& step : writer.profile.steps) op.samples.push_back(fraction * (step[layer].*part));
-    op.parts = {{static_cast<std::int32_t>(layer), phase, duration}};
+      for (const auto& step : writer.profile.steps) work.samples.push_back(fraction * (step[layer].*part));
+    op.body = std::move(work);
     if (previous >= 0) op.after.push_back({previous, 0});
     return writer.add(std::move(op));
   };
@@ -224,12 +223,11 @@ void write_updates(PlanWriter& writer) {
   for (const auto& variable : writer.model.variables()) all_bytes += static_cast<double>(variable.bytes().count);
   const auto update = [&](const std::vector<OpId>& after, double bytes, std::int32_t layer, std::string label) {
     Op op;
-    op.kind = OpKind::Compute;
     op.grouping = kEachRank;
     op.queue = writer.compute;
     op.reason = {Phase::Update, layer, std::move(label)};
-    op.duration = all_bytes > 0.0 ? bytes / all_bytes * writer.profile.update : Seconds{0.0};
-    op.parts = {{layer, Phase::Update, op.duration}};
+    const Seconds duration = all_bytes > 0.0 ? bytes / all_bytes * writer.profile.update : Seconds{0.0};
+    op.body = Compute{.duration = duration, .parts = {{layer, Phase::Update, duration}}, .samples = {}};
     for (const OpId id : after) op.after.push_back({id, 0});
     return writer.add(std::move(op));
   };
@@ -286,16 +284,18 @@ void merge_compute(Plan& plan) {
   std::vector<bool> gone(count, false);
   for (std::size_t i = 0; i < count; ++i) {
     Op& op = plan.ops[i];
-    if (op.kind != OpKind::Compute || op.after.size() != 1 || op.after.front().lag != 0) continue;
+    if (op.kind() != OpKind::Compute || op.after.size() != 1 || op.after.front().lag != 0) continue;
     const OpId previous = op.after.front().op;
     if (dependents[static_cast<std::size_t>(previous)] != 1) continue;
     const OpId target = into[static_cast<std::size_t>(previous)];
     Op& merged = plan.ops[static_cast<std::size_t>(target)];
-    if (merged.kind != OpKind::Compute || merged.grouping != op.grouping || merged.queue != op.queue) continue;
-    SIMSYNC_ASSERT(merged.samples.size() == op.samples.size());
-    merged.duration += op.duration;
-    for (std::size_t s = 0; s < op.samples.size(); ++s) merged.samples[s] += op.samples[s];
-    merged.parts.insert(merged.parts.end(), op.parts.begin(), op.parts.end());
+    if (merged.kind() != OpKind::Compute || merged.grouping != op.grouping || merged.queue != op.queue) continue;
+    const Compute& work = op.compute();
+    Compute& all = merged.compute();
+    SIMSYNC_ASSERT(all.samples.size() == work.samples.size());
+    all.duration += work.duration;
+    for (std::size_t s = 0; s < work.samples.size(); ++s) all.samples[s] += work.samples[s];
+    all.parts.insert(all.parts.end(), work.parts.begin(), work.parts.end());
     into[i] = target;
     gone[i] = true;
   }

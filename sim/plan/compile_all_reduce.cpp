@@ -65,10 +65,10 @@ std::vector<Sent> collect(const PlanWriter& writer) {
 /// The framework's wait between the last gradient of a bucket and its launch.
 OpId add_wait(PlanWriter& writer, const Bucket& bucket, const std::string& label, OpId ready) {
   Op wait;
-  wait.kind = OpKind::HostWork;
   wait.grouping = kWholeJob;
-  wait.duration = bucket.wait;
-  wait.from = {.kind = End::Kind::Fixed, .place = {writer.plan.ranks.front().node, -1}};
+  wait.body = HostWork{.action = HostAction::Wait,
+                       .at = {.kind = End::Kind::Fixed, .place = {writer.plan.ranks.front().node, -1}},
+                       .duration = bucket.wait};
   wait.after = {{ready, 0}};
   wait.reason = {Phase::Start, -1, "wait of " + label};
   return writer.add(std::move(wait));
@@ -178,8 +178,8 @@ private:
   [[nodiscard]] Op reduced(const Bucket& bucket, int pieces, const std::string& label) const {
     Op op = collective(CollectivePrimitive::AllReduce, sent_[bucket.members.front()].algorithm, bucket.bytes / pieces,
                        label);
-    op.packing = packing_of(bucket) / pieces;
-    op.duration += op.packing;
+    op.collective().packing = packing_of(bucket) / pieces;
+    op.collective().setup += op.collective().packing;
     return op;
   }
   /// Every rank contributes so many bytes.
@@ -190,16 +190,15 @@ private:
   [[nodiscard]] Op collective(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, double bytes,
                               const std::string& label) const {
     Op op;
-    op.kind = OpKind::Collective;
     op.grouping = kWholeJob;
     op.queue = w_.communication;
     op.reason = {Phase::Synchronize, -1, label};
-    op.bytes = bytes;
-    op.duration = setup_of(bytes);
-    op.primitive = primitive;
     const CollectiveChoice chosen = choice(primitive, algorithm, bytes);
-    op.algorithm = chosen.algorithm;
-    op.protocol = chosen.protocol;
+    op.body = Collective{.primitive = primitive,
+                         .algorithm = chosen.algorithm,
+                         .protocol = chosen.protocol,
+                         .bytes = bytes,
+                         .setup = setup_of(bytes)};
     return op;
   }
 

@@ -197,14 +197,13 @@ Plan collective_plan(const Cluster& cluster, std::vector<Place> ranks, Collectiv
   plan.set_ranks(std::move(ranks));
   const CollectiveChoice choice = choose(primitive, algorithm, group_costs(cluster, plan.ranks), bytes);
   Op op;
-  op.kind = OpKind::Collective;
   op.grouping = kWholeJob;
   op.reason = {Phase::Synchronize, -1, name_of(primitive)};
-  op.duration = collective_setup(cluster.collective, bytes);
-  op.bytes = bytes;
-  op.primitive = primitive;
-  op.algorithm = choice.algorithm;
-  op.protocol = choice.protocol;
+  op.body = Collective{.primitive = primitive,
+                       .algorithm = choice.algorithm,
+                       .protocol = choice.protocol,
+                       .bytes = bytes,
+                       .setup = collective_setup(cluster.collective, bytes)};
   plan.ops.push_back(std::move(op));
   detail::apply_ratios(plan, cluster.collective);
   return plan;
@@ -214,18 +213,20 @@ namespace detail {
 
 void apply_ratios(Plan& plan, const CollectiveCosts& costs) {
   for (Op& op : plan.ops) {
-    if (op.kind != OpKind::Collective) continue;
-    if (!is_own(costs, op.algorithm)) continue;
-    op.ratio = ratio_of(costs, op.primitive, group_shape(plan, plan.grouping(op.grouping).ranks(0)), op.bytes);
-    op.duration += (op.ratio - 1.0) * collective_setup(costs, op.bytes);
+    auto* all = std::get_if<Collective>(&op.body);
+    if (all == nullptr || !is_own(costs, all->algorithm)) continue;
+    all->ratio = ratio_of(costs, all->primitive, group_shape(plan, plan.grouping(op.grouping).ranks(0)), all->bytes);
+    all->setup += (all->ratio - 1.0) * collective_setup(costs, all->bytes);
   }
 }
 
 void PlanWriter::choose_protocol(Op& op) const {
   if (cluster.collective.protocols.empty()) return;
   std::vector<Place> ranks;
-  for (const int rank : plan.grouping(op.grouping).ranks(0)) ranks.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
-  op.protocol = choose(op.primitive, op.algorithm, group_costs(cluster, ranks), op.bytes).protocol;
+  for (const int rank : plan.grouping(op.grouping).ranks(0))
+    ranks.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
+  Collective& all = op.collective();
+  all.protocol = choose(all.primitive, all.algorithm, group_costs(cluster, ranks), all.bytes).protocol;
 }
 
 }  // namespace detail

@@ -18,12 +18,13 @@ void write_sufficient_factors(PlanWriter& writer) {
     const auto m = static_cast<double>(variable.shape.front());
     const double k = static_cast<double>(variable.elements()) / m;
     Op exchange;
-    exchange.kind = OpKind::Collective;
     exchange.grouping = kWholeJob;
-    exchange.primitive = CollectivePrimitive::AllGather;
-    exchange.bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
-    exchange.duration =
-        collective_setup(writer.cluster.collective, exchange.bytes) + writer.strategy.graph.per_operation_cost;
+    const double bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
+    exchange.body = Collective{
+        .primitive = CollectivePrimitive::AllGather,
+        .protocol = {},
+        .bytes = bytes,
+        .setup = collective_setup(writer.cluster.collective, bytes) + writer.strategy.graph.per_operation_cost};
     exchange.priority = how.priority;
     exchange.after = {{writer.gradient_ready(variable.layer), 0}};
     exchange.reason = {Phase::Synchronize, static_cast<std::int32_t>(variable.layer), variable.name + " factors"};
@@ -34,11 +35,12 @@ void write_sufficient_factors(PlanWriter& writer) {
     const double rate = (peak == device.peak.end() ? 1e12 : peak->second.value()) *
                         (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
     Op rebuild;
-    rebuild.kind = OpKind::Compute;
     rebuild.grouping = kEachRank;
     rebuild.queue = writer.compute;
-    rebuild.duration = Seconds{2.0 * rows * m * k * (n - 1) / rate};
-    rebuild.parts = {{static_cast<std::int32_t>(variable.layer), Phase::Update, rebuild.duration}};
+    const Seconds duration{2.0 * rows * m * k * (n - 1) / rate};
+    rebuild.body = Compute{.duration = duration,
+                           .parts = {{static_cast<std::int32_t>(variable.layer), Phase::Update, duration}},
+                           .samples = {}};
     rebuild.after = {{exchanged, 0}};
     rebuild.reason = {Phase::Update, static_cast<std::int32_t>(variable.layer), variable.name + " from factors"};
     writer.to_update.emplace_back(id, writer.add(std::move(rebuild)));

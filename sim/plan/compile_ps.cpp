@@ -34,9 +34,8 @@ bool sums_on_hosts(const PlanWriter& writer) {
 /// What the first worker's host knows for all of them.
 OpId write_word(PlanWriter& writer, const std::vector<After>& returned, const char* label) {
   Op op;
-  op.kind = OpKind::HostWork;
   op.grouping = kWholeJob;
-  op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
+  op.body = HostWork{.at = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}}};
   op.after = returned;
   op.reason = {Phase::Start, -1, label};
   return writer.add(std::move(op));
@@ -85,9 +84,10 @@ void write_parameter_servers(PlanWriter& writer) {
         "start of a step (pull_at_step_start) can run ahead");
   if (reads_inside_step && !returned.empty()) {
     Op op;
-    op.kind = OpKind::HostWork;
     op.grouping = ahead ? kEachRank : kWholeJob;
-    if (!ahead) op.from = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
+    HostWork wait;
+    if (!ahead) wait.at = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
+    op.body = wait;
     op.after = returned;
     op.after.push_back({writer.backward.front(), 0});
     // All workers have ended their step: what the fastest ones wait for, so many steps later.

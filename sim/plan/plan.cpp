@@ -40,6 +40,44 @@ const char* name_of(Phase phase) {
   return "?";
 }
 
+Phase phase_of(HostAction action) {
+  switch (action) {
+    case HostAction::Wait:
+      return Phase::Start;
+    case HostAction::Sum:
+      return Phase::Aggregate;
+    case HostAction::Apply:
+      return Phase::Update;
+    case HostAction::Serve:
+      return Phase::Serve;
+    case HostAction::Dispatch:
+      return Phase::Dispatch;
+    case HostAction::RemoteCall:
+      return Phase::RemoteCall;
+  }
+  return Phase::Start;
+}
+
+double Op::bytes() const {
+  switch (kind()) {
+    case OpKind::Compute:
+      return 0.0;
+    case OpKind::HostWork:
+      return host().bytes;
+    case OpKind::Transfer:
+      return transfer().bytes;
+    case OpKind::Collective:
+      return collective().bytes;
+  }
+  return 0.0;
+}
+
+std::int32_t Op::tensor() const {
+  if (const auto* work = std::get_if<HostWork>(&body)) return work->tensor;
+  const auto* moved = std::get_if<Transfer>(&body);
+  return moved != nullptr ? moved->tensor : -1;
+}
+
 Random draws_of(const Plan& plan, std::uint64_t purpose, int group, int iteration) {
   constexpr std::uint64_t kMostGroups = 1'000'003;
   constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // seeds up to 2^32 do not meet within a run
@@ -73,11 +111,12 @@ std::size_t profiled_step(const Plan& plan, std::size_t profiled, int rank, int 
 }  // namespace
 
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
-  if (!plan.steps_vary()) return op.duration;
+  const Compute& work = op.compute();
+  if (!plan.steps_vary()) return work.duration;
   constexpr std::uint64_t kCompute = 0;
   Random random = draws_of(plan, kCompute, rank, iteration);
   const Seconds drawn =
-      op.samples.empty() ? op.duration : op.samples[profiled_step(plan, op.samples.size(), rank, iteration)];
+      work.samples.empty() ? work.duration : work.samples[profiled_step(plan, work.samples.size(), rank, iteration)];
   const bool apart = iteration == 0 && !plan.has_common_steps();
   const double late = apart ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
   if (plan.step_variation <= 0.0) return late * drawn;
@@ -88,7 +127,8 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
 
 int longest_block(const Plan& plan) {
   std::size_t most = 0;
-  for (const Op& op : plan.ops) most = std::max(most, op.samples.size());
+  for (const Op& op : plan.ops)
+    if (const auto* work = std::get_if<Compute>(&op.body)) most = std::max(most, work->samples.size());
   return most > 0 ? static_cast<int>(block_of(most)) : 0;
 }
 
@@ -118,8 +158,10 @@ std::string title_of(const Plan& plan, const ComputePart& part) {
 }
 
 std::string title_of(const Plan& plan, const Op& op) {
-  if (op.parts.size() > 1) return title_of(plan, op.parts.front()) + " ... " + title_of(plan, op.parts.back());
-  if (op.kind == OpKind::Collective) return std::string(name_of(op.primitive)) + " " + op.reason.label;
+  if (const auto* work = std::get_if<Compute>(&op.body); work != nullptr && work->parts.size() > 1)
+    return title_of(plan, work->parts.front()) + " ... " + title_of(plan, work->parts.back());
+  if (const auto* all = std::get_if<Collective>(&op.body))
+    return std::string(name_of(all->primitive)) + " " + op.reason.label;
   if (op.reason.phase == Phase::Start) return op.reason.label;
   return std::string(name_of(op.reason.phase)) + " " + op.reason.label;
 }

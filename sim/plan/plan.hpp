@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/units.hpp"
@@ -23,13 +24,6 @@ class Random;
 
 using OpId = std::int32_t;
 using QueueId = std::int32_t;
-
-enum class OpKind : std::uint8_t {
-  Compute,     ///< the rank's device is busy for `duration`
-  HostWork,    ///< the host (or the GPU) named by `at` is busy for `duration`
-  Transfer,    ///< `bytes` move from `from` to `to`
-  Collective,  ///< all ranks of the group take part
-};
 
 enum class Phase : std::uint8_t {
   Forward,
@@ -65,7 +59,7 @@ struct After {
   int lag = 0;
 };
 
-/// Why an op exists, for the timeline and the explanation.
+/// Why an op exists, for the timeline and the explanation; never read by a back end.
 struct Reason {
   Phase phase = Phase::Start;
   std::int32_t layer = -1;  ///< first layer concerned, -1: none
@@ -82,66 +76,120 @@ struct ComputePart {
 /// As many bytes as there are.
 inline constexpr double kWhole = std::numeric_limits<double>::infinity();
 
+/// The rank's device is busy.
+struct Compute {
+  Seconds duration;                ///< on a device of speed 1
+  std::vector<ComputePart> parts;  ///< may be empty
+  /// How long it took in each step that was profiled, `duration` being the mean; a rank at its own pace draws one step
+  /// for all ops.
+  std::vector<Seconds> samples;
+};
+
+/// What a host, or the GPU of a server, is busy with.
+enum class HostAction : std::uint8_t {
+  Wait,        ///< nothing: time passes
+  Sum,         ///< a gradient is added to others
+  Apply,       ///< an update of a variable
+  Serve,       ///< a read of a variable is answered: before all that waits for a thread
+  Dispatch,    ///< a thread is woken
+  RemoteCall,  ///< a message is handed to the network, or taken from it
+};
+
+/// As which phase people read of it.
+Phase phase_of(HostAction action);
+
+struct HostWork {
+  HostAction action = HostAction::Wait;
+  End at;
+  Seconds duration;
+  Seconds late;              ///< instead of `duration`, where what waits for it has begun without it
+  double threads = 1;        ///< slots of its queue that it occupies
+  double bytes = 0.0;        ///< of the gradient that is summed or applied
+  std::int32_t tensor = -1;  ///< see Transfer::tensor
+  /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
+  bool one_at_a_time = false;
+};
+
+/// Bytes move from `from` to `to`.
+struct Transfer {
+  End from;
+  End to;
+  double bytes = 0.0;  ///< payload
+  int messages = 1;    ///< that the bytes travel in
+  Seconds setup;       ///< before bytes move
+  Seconds packing;     ///< the part of `setup` in which the device encodes gradients; it comes first
+  /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers; -1: none.
+  std::int32_t tensor = -1;
+  /// The receiver asks for it once its own queue lets it.
+  bool receiver_initiated = false;
+  int connection = 0;  ///< which one, where several processes of a node have one each
+  /// Between hosts: parallel streams of the connection between the two nodes, which all transfers of that direction and
+  /// `connection` share; 0: a stream of its own.
+  int streams = 0;
+  /// On such a stream: bytes until the next one has its turn, and at each later turn of its own.
+  double first_turn = kWhole;
+  double later_turn = kWhole;
+
+  /// A server's host is asked for it, whose threads have to be woken.
+  [[nodiscard]] bool asks_host() const { return receiver_initiated && from.place.gpu < 0; }
+  /// It carries a gradient to a server.
+  [[nodiscard]] bool pushes() const { return to.kind == End::Kind::Fixed; }
+};
+
+/// All ranks of the group take part.
+struct Collective {
+  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  std::string protocol;  ///< name in CollectiveCosts::protocols; empty: the cluster tells none apart
+  double bytes = 0.0;    ///< payload
+  Seconds setup;         ///< before bytes move
+  Seconds packing;       ///< the part of `setup` in which the device copies or encodes gradients; it comes first
+  /// Measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its rounds, costs and
+  /// bytes, so many times. `setup` has it already.
+  double ratio = 1.0;
+};
+
+/// In the order of Op::body.
+enum class OpKind : std::uint8_t { Compute, HostWork, Transfer, Collective };
+
 struct Op {
-  OpKind kind = OpKind::Compute;
   GroupingId grouping = kEachRank;
   QueueId queue = -1;  ///< serial resource it occupies while it runs; -1: none
   int priority = 0;    ///< smaller first; only a Priority queue looks at it
   std::vector<After> after;
   /// So many of the instances that it waits for may be missing (Plan::backups). One that begins when the others are
-  /// there does not count: it takes `late`.
+  /// there does not count: it takes HostWork::late.
   int spare = 0;
-  Seconds late;  ///< HostWork: instead of `duration`, where what waits for it has begun without it
-  Reason reason;
-
-  Seconds duration;  ///< Compute, HostWork: on a device of speed 1. Transfer, Collective: setup before bytes move
-  /// Transfer, Collective: the part of `duration` in which the device's memory copies or encodes gradients. It comes
-  /// first.
-  Seconds packing;
-  std::vector<ComputePart> parts;  ///< Compute only; may be empty
-  /// Compute only: how long it took in each step that was profiled, `duration` being the mean; a rank at its own pace
-  /// draws one step for all ops.
-  std::vector<Seconds> samples;
-  /// Its instances take turns on their queue, which serves other ops meanwhile: additions to one accumulator.
-  bool one_at_a_time = false;
-
-  double threads = 1;  ///< HostWork: slots of its queue that it occupies
-  End from;            ///< Transfer; HostWork: where
-  End to;              ///< Transfer
-  double bytes = 0.0;  ///< Transfer, Collective: payload; HostWork: gradient bytes summed or applied
-  int messages = 1;    ///< Transfer: messages that the bytes travel in
-  /// Transfer between hosts: parallel streams of the connection between the two nodes, which all transfers of that
-  /// direction and `connection` share; 0: a stream of its own.
-  int streams = 0;
-  /// Transfer on such a stream: bytes until the next one has its turn, and at each later turn of its own.
-  double first_turn = kWhole;
-  double later_turn = kWhole;
-  int connection = 0;  ///< Transfer: which one, where several processes of a node have one each
-  bool timed = false;  ///< a probe is about how long it takes
   /// What waits for it, of its own iteration, becomes ready in an order that every instance draws (see draw_order).
   bool random_order = false;
-  /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers; -1: none.
-  std::int32_t tensor = -1;
-  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
-  std::string protocol;  ///< Collective: name in CollectiveCosts::protocols; empty: the cluster tells none apart
-  /// Collective: measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its
-  /// rounds, costs and bytes, so many times. Its setup in `duration` has it already.
-  double ratio = 1.0;
+  bool timed = false;  ///< a probe is about how long it takes
+  std::variant<Compute, HostWork, Transfer, Collective> body;
+  Reason reason;
 
-  /// Transfer from a server's host that its receiver asks for once its own queue lets it.
-  [[nodiscard]] bool asked_for() const {
-    return kind == OpKind::Transfer && tensor >= 0 && queue >= 0 && from.kind == End::Kind::Fixed && from.place.gpu < 0;
-  }
+  [[nodiscard]] OpKind kind() const { return static_cast<OpKind>(body.index()); }
+  [[nodiscard]] Compute& compute() { return std::get<Compute>(body); }
+  [[nodiscard]] const Compute& compute() const { return std::get<Compute>(body); }
+  [[nodiscard]] HostWork& host() { return std::get<HostWork>(body); }
+  [[nodiscard]] const HostWork& host() const { return std::get<HostWork>(body); }
+  [[nodiscard]] Transfer& transfer() { return std::get<Transfer>(body); }
+  [[nodiscard]] const Transfer& transfer() const { return std::get<Transfer>(body); }
+  [[nodiscard]] Collective& collective() { return std::get<Collective>(body); }
+  [[nodiscard]] const Collective& collective() const { return std::get<Collective>(body); }
+  /// Of transfers, collectives and host work; else 0.
+  [[nodiscard]] double bytes() const;
+  /// Slots of its queue that it occupies.
+  [[nodiscard]] double threads() const { return kind() == OpKind::HostWork ? host().threads : 1.0; }
+  /// Of transfers and host work; else -1.
+  [[nodiscard]] std::int32_t tensor() const;
 };
 
 /// A resource that serves some instances at a time: a device's compute stream, its communication stream, a
 /// host's threads, the send queue of a scheduled worker.
 struct Queue {
   std::string name;
-  GroupingId grouping = kEachRank;  ///< one queue per group; work at a fixed place (Op::from) occupies that place's
-  int slots = 1;              ///< instances served at a time, HostWork by its threads; 0: as many as `credit` allows
-  double credit = 0.0;        ///< bytes in flight below which another instance may start; 0: no such limit
+  GroupingId grouping = kEachRank;  ///< one queue per group; work at a fixed place (HostWork::at) occupies that place's
+  int slots = 1;        ///< instances served at a time, HostWork by its threads; 0: as many as `credit` allows
+  double credit = 0.0;  ///< bytes in flight below which another instance may start; 0: no such limit
   bool strict = false;  ///< an instance must fit into what is left of the credit; one that does not lets others pass
   Ordering ordering = Ordering::Fifo;
 };
@@ -167,7 +215,7 @@ struct Plan {
   Seconds waiting;
   double step_variation = 0.0;  ///< of the compute of ranks' steps: its coefficient of variation
   std::uint64_t seed = 1;       ///< of what ranks draw
-  std::int32_t tensors = 0;     ///< pieces that servers keep, see Op::tensor
+  std::int32_t tensors = 0;     ///< pieces of variables that servers keep, see Transfer::tensor
   std::vector<Queue> queues;
   std::vector<std::string> notes;  ///< what was decided otherwise than the strategy asks, for people
   std::vector<Op> ops;             ///< every `after` names an op; those with lag 0 form no cycle

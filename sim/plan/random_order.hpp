@@ -9,8 +9,8 @@
 
 namespace simsync {
 
-/// Orders what instance `group` of `op` releases in `iteration`: as it is, unless `op.random_order`; then every order is
-/// equally likely, and the same for the same arguments.
+/// Orders what instance `group` of `op` releases in `iteration`: as it is, unless `op.random_order`; then every order
+/// is equally likely, and the same for the same arguments.
 template <class T>
 void draw_order(const Plan& plan, const Op& op, int group, int iteration, std::vector<T>& released) {
   if (!op.random_order) return;

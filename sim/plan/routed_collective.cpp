@@ -8,8 +8,7 @@
 namespace simsync::detail {
 namespace {
 
-RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key,
-                 std::span<const int> ranks) {
+RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key, std::span<const int> ranks) {
   const CollectiveCosts costs = costs_of(context.cluster, key.protocol);
   const auto place = [&](int rank) {
     return context.plan.ranks[static_cast<std::size_t>(ranks[static_cast<std::size_t>(rank)])];

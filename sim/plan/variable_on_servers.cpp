@@ -103,22 +103,23 @@ void VariableOnServers::cut() {
   }
 }
 
-Op VariableOnServers::transfer(Phase phase, GroupingId grouping, End from, End to, double bytes, std::string text) const {
+Op VariableOnServers::transfer(Phase phase, GroupingId grouping, End from, End to, double bytes,
+                               std::string text) const {
   Op op;
-  op.kind = OpKind::Transfer;
   op.grouping = grouping;
-  op.from = from;
-  op.to = to;
-  op.bytes = bytes;
+  op.body = Transfer{.from = from, .to = to, .bytes = bytes};
   op.priority = how_.priority;
   op.reason = {phase, layer(), std::move(text)};
   return op;
 }
 
-void VariableOnServers::connect(Op& op) const {
+void VariableOnServers::connect(const Piece& piece, Transfer& op) const {
   // HTTP/2 cuts messages into frames of 16 KiB, unless the receiver asks for longer ones.
   constexpr double kFrame = 16384.0;
   const GraphStrategy& graph = w_.strategy.graph;
+  op.tensor = piece.tensor;
+  op.messages = piece.messages;
+  op.setup = graph.per_operation_cost;
   op.streams = graph.streams_per_server;
   const bool even = graph.win_bytes && graph.win_bytes->count == 0;
   const auto turn = [&](const std::optional<Bytes>& window) {
@@ -135,11 +136,11 @@ OpId VariableOnServers::gradient_ready() const {
 OpId VariableOnServers::remote_call(GroupingId grouping, const Piece& piece, double bytes, std::vector<After> after) {
   if (w_.rpc < 0) w_.rpc = w_.add_queue({.name = "rpc", .grouping = kEachNode});
   Op op;
-  op.kind = OpKind::HostWork;
   op.grouping = grouping;
   op.queue = w_.rpc;
-  op.from = {End::Kind::Host, {}};
-  op.duration = w_.strategy.graph.rpc.of(bytes, piece.messages);
+  op.body = HostWork{.action = HostAction::RemoteCall,
+                     .at = {End::Kind::Host, {}},
+                     .duration = w_.strategy.graph.rpc.of(bytes, piece.messages)};
   op.priority = how_.priority;
   op.after = std::move(after);
   op.reason = {Phase::RemoteCall, layer(), label(piece.number)};
@@ -156,13 +157,13 @@ bool VariableOnServers::calls_cost(const Piece& piece) const {
 
 OpId VariableOnServers::inside_host(CollectivePrimitive primitive, double bytes, OpId after, const std::string& text) {
   Op op;
-  op.kind = OpKind::Collective;
   op.grouping = kEachNode;
-  op.primitive = primitive;
-  op.algorithm = CollectiveAlgorithm::Ring;
-  op.bytes = bytes;
   op.queue = w_.inside_node;
-  op.duration = collective_setup(w_.cluster.collective, bytes);
+  op.body = Collective{.primitive = primitive,
+                       .algorithm = CollectiveAlgorithm::Ring,
+                       .protocol = {},
+                       .bytes = bytes,
+                       .setup = collective_setup(w_.cluster.collective, bytes)};
   op.priority = how_.priority;
   op.after = {{after, 0}};
   op.reason = {Phase::Aggregate, layer(), text};
@@ -180,28 +181,28 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
   if (on_gpu()) {
     // Every GPU sums its part of the bytes and copies that part to the host.
     const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, gradient_ready(), text);
-    Op copy = transfer(Phase::Copy, kEachRank, {End::Kind::Device, {}}, {End::Kind::Host, {}},
-                       bytes / ranks_per_node(), text);
+    Op copy = transfer(Phase::Copy, kEachRank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(),
+                       text);
     copy.queue = w_.to_host;
     copy.after = {{scattered, 0}};
     return w_.add(std::move(copy));
   }
   Op copy = transfer(Phase::Copy, kEachRank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
   copy.queue = w_.to_host;
-  copy.duration = copy.packing = compression_time(how_, bytes, w_.device());
+  copy.transfer().setup = copy.transfer().packing = compression_time(how_, bytes, w_.device());
   copy.after = {{gradient_ready(), 0}};
   const OpId copied = w_.add(std::move(copy));
   const int ranks = ranks_per_node();
   if (ranks < 2) return copied;
   Op sum;
-  sum.kind = OpKind::HostWork;
   sum.grouping = kEachNode;
   sum.queue = w_.host;
-  sum.from = {End::Kind::Host, {}};
   const CpuClass host = w_.slowest_host();
   const PlanWriter::HostPass once = w_.host_pass(host, host.sum_rate, kSumPasses, bytes);
-  sum.duration = (ranks - 1) * once.time;
-  sum.threads = once.threads;
+  sum.body = HostWork{.action = HostAction::Sum,
+                      .at = {End::Kind::Host, {}},
+                      .duration = (ranks - 1) * once.time,
+                      .threads = once.threads};
   sum.after = {{copied, 0}};
   sum.reason = {Phase::Aggregate, layer(), text};
   return w_.add(std::move(sum));
@@ -231,19 +232,19 @@ QueueId VariableOnServers::server_queue(const Place& server) {
   return found->second;
 }
 
-Op VariableOnServers::server_work(const Piece& piece, GroupingId grouping, Phase phase, PlanWriter::HostPass work,
+Op VariableOnServers::server_work(const Piece& piece, GroupingId grouping, HostAction action, PlanWriter::HostPass work,
                                   double bytes) {
   Op op;
-  op.tensor = piece.tensor;
-  op.bytes = bytes;
-  op.kind = OpKind::HostWork;
   op.grouping = grouping;
   op.queue = server_queue(piece.how.server);
-  op.from = {End::Kind::Fixed, piece.how.server};
-  op.duration = work.time;
-  op.threads = work.threads;
+  op.body = HostWork{.action = action,
+                     .at = {End::Kind::Fixed, piece.how.server},
+                     .duration = work.time,
+                     .threads = work.threads,
+                     .bytes = bytes,
+                     .tensor = piece.tensor};
   op.priority = how_.priority;
-  op.reason = {phase, layer(), label(piece.number)};
+  op.reason = {phase_of(action), layer(), label(piece.number)};
   return op;
 }
 
@@ -261,7 +262,7 @@ Seconds VariableOnServers::per_tensor(const Piece& piece) const {
 After VariableOnServers::dispatched(const Piece& piece, GroupingId grouping, After arrived) {
   const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
   if (latency.value() <= 0.0) return arrived;
-  Op op = server_work(piece, grouping, Phase::Dispatch, {latency}, 0.0);
+  Op op = server_work(piece, grouping, HostAction::Dispatch, {latency}, 0.0);
   op.queue = -1;
   op.after = {arrived};
   return {w_.add(std::move(op)), 0};
@@ -273,16 +274,13 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   OpId ready = whole;
   if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
   if (!aggregated) ready = gradient_ready();
-  Op op = transfer(Phase::Push, aggregated ? kEachNode : kEachRank,
-                   {aggregated ? End::Kind::Host : End::Kind::Device, {}}, {End::Kind::Fixed, piece.how.server},
-                   gathered, label(piece.number));
+  Op op =
+      transfer(Phase::Push, aggregated ? kEachNode : kEachRank, {aggregated ? End::Kind::Host : End::Kind::Device, {}},
+               {End::Kind::Fixed, piece.how.server}, gathered, label(piece.number));
   op.queue = w_.push;
-  op.tensor = piece.tensor;
-  op.messages = piece.messages;
-  connect(op);
-  op.duration = w_.strategy.graph.per_operation_cost;
-  if (!aggregated) op.packing = compression_time(how_, piece.bytes, w_.device());
-  op.duration += op.packing;
+  connect(piece, op.transfer());
+  if (!aggregated) op.transfer().packing = compression_time(how_, piece.bytes, w_.device());
+  op.transfer().setup += op.transfer().packing;
   op.after = {{ready, 0}};
   const double beside = w_.strategy.graph.servers_overlap.between_nodes;
   if (crosses_network(piece) && beside < 1.0) op.after.push_back({w_.gradient_ready(variable_.layer, beside), 0});
@@ -292,12 +290,12 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   if (!piece.how.sync) return sent;
   PlanWriter::HostPass adding = through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered);
   adding.time += per_tensor(piece);
-  Op sum = server_work(piece, grouping, Phase::Aggregate, adding, gathered);
+  Op sum = server_work(piece, grouping, HostAction::Sum, adding, gathered);
   sum.after = {sent};
-  if (w_.plan.backups > 0) sum.late = per_tensor(piece);
+  if (w_.plan.backups > 0) sum.host().late = per_tensor(piece);
   // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
   // pieces.
-  sum.one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
+  sum.host().one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
   return {w_.add(std::move(sum)), 0};
 }
 
@@ -308,7 +306,7 @@ After VariableOnServers::update(const Piece& piece, After summed) {
   if (here) applying = through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes);
   if (!piece.how.sync) applying.time += per_tensor(piece);
   const GroupingId grouping = piece.how.sync ? kWholeJob : piece.how.local_aggregation ? kEachNode : kEachRank;
-  Op op = server_work(piece, grouping, Phase::Update, applying, here ? piece.bytes : 0.0);
+  Op op = server_work(piece, grouping, HostAction::Apply, applying, here ? piece.bytes : 0.0);
   op.after = {summed};
   op.spare = w_.plan.backups;
   return {w_.add(std::move(op)), piece.how.staleness};
@@ -320,16 +318,14 @@ OpId VariableOnServers::pull(const Piece& piece, After fresh) {
   Op op = transfer(Phase::Pull, grouping, {End::Kind::Fixed, piece.how.server},
                    {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
   op.queue = w_.pull;
-  op.tensor = piece.tensor;
-  op.messages = piece.messages;
-  connect(op);
+  connect(piece, op.transfer());
   // What a server process sends to another node does not wait for what the worker process beside it pushes there.
-  op.connection = w_.strategy.graph.shared_process ? 0 : 1;
-  op.duration = w_.strategy.graph.per_operation_cost;
+  op.transfer().connection = w_.strategy.graph.shared_process ? 0 : 1;
+  op.transfer().receiver_initiated = op.queue >= 0;  // a queue belongs to the worker
   // What is asked for finds the server's thread later, see Telling::ask.
-  if (!op.asked_for()) fresh = dispatched(piece, grouping, fresh);
+  if (!op.transfer().asks_host()) fresh = dispatched(piece, grouping, fresh);
   if (per_tensor(piece).value() > 0.0) {
-    Op serve = server_work(piece, grouping, Phase::Serve, {per_tensor(piece)}, 0.0);
+    Op serve = server_work(piece, grouping, HostAction::Serve, {per_tensor(piece)}, 0.0);
     serve.after = {fresh};
     fresh = {w_.add(std::move(serve)), 0};
   }

@@ -49,8 +49,8 @@ private:
   /// Shards of one variable that go to one server travel back to back, unless a scheduler handles them one by one.
   void cut();
   [[nodiscard]] Op transfer(Phase phase, GroupingId grouping, End from, End to, double bytes, std::string text) const;
-  /// The connection that a transfer between a worker and a server takes.
-  void connect(Op& op) const;
+  /// What transfers of a piece have in common, whichever way they go.
+  void connect(const Piece& piece, Transfer& op) const;
 
   /// The gradient is final and may leave its device.
   [[nodiscard]] OpId gradient_ready() const;
@@ -71,7 +71,7 @@ private:
   OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text);
 
   QueueId server_queue(const Place& server);
-  Op server_work(const Piece& piece, GroupingId grouping, Phase phase, PlanWriter::HostPass work, double bytes);
+  Op server_work(const Piece& piece, GroupingId grouping, HostAction action, PlanWriter::HostPass work, double bytes);
   /// What it takes to go through `bytes` on the server: a host by PlanWriter::host_pass, a GPU by its memory.
   [[nodiscard]] PlanWriter::HostPass through(const Piece& piece, BytesPerSecond per_thread, double passes,
                                              double bytes) const;

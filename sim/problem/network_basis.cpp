@@ -13,8 +13,11 @@ bool crosses_nodes(const Plan& plan) {
   const auto elsewhere = [&](const End& end) {
     return end.kind == End::Kind::Fixed && end.place.node != plan.nodes.front();
   };
-  return std::any_of(plan.ops.begin(), plan.ops.end(),
-                     [&](const Op& op) { return elsewhere(op.from) || elsewhere(op.to); });
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+    if (const auto* work = std::get_if<HostWork>(&op.body)) return elsewhere(work->at);
+    const auto* moved = std::get_if<Transfer>(&op.body);
+    return moved != nullptr && (elsewhere(moved->from) || elsewhere(moved->to));
+  });
 }
 
 std::set<std::string> crossed_links(const Plan& plan, const Cluster& cluster) {
@@ -42,7 +45,7 @@ bool same_rates(const Cluster& a, const Cluster& b, const std::set<std::string>&
 
 bool has_rate(const Calibration& calibration, const Plan& plan, const std::set<std::string>& links) {
   const bool collectives =
-      std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.kind == OpKind::Collective; });
+      std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.kind() == OpKind::Collective; });
   const auto counts = [&](const CalibratedParameter& parameter) {
     const std::string& key = parameter.key;
     // What compute loses, or a start-up cost, tells no rate.

@@ -52,10 +52,9 @@ Plan overlap_plan(const Probe& probe, const Cluster& cluster) {
   plan.queues.push_back({.name = "compute", .grouping = kEachRank, .slots = 1});
   const Op collective = std::move(plan.ops.front());
   Op compute;
-  compute.kind = OpKind::Compute;
   compute.grouping = kEachRank;
   compute.queue = 0;
-  compute.duration = probe.compute;
+  compute.body = Compute{.duration = probe.compute};
   compute.timed = true;
   compute.reason = {Phase::Backward, -1, name_of(probe.kind)};
   const OpId last = probe.count;
@@ -89,7 +88,7 @@ public:
   /// Tensors arrive in order: they share one stream of their worker's connection.
   Plan pull() {
     const Place server = serve();
-    const OpId start = work(server, kWholeJob, Phase::Serve, Seconds{0.0}, {});
+    const OpId start = work(server, kWholeJob, HostAction::Serve, Seconds{0.0}, {});
     at(start).after = {{pulls(server, start, kEachRank).back(), 1}};
     return std::move(plan_);
   }
@@ -97,12 +96,13 @@ public:
   /// The queue of the reads is the first rank's, so that it asks for each.
   Plan reads() {
     const Place server = serve();
-    const OpId start = work(server, kWholeJob, Phase::Serve, Seconds{0.0}, {});
+    const OpId start = work(server, kWholeJob, HostAction::Serve, Seconds{0.0}, {});
     plan_.queues.push_back({.name = "reads", .grouping = kWholeJob, .slots = 1});
     for (const OpId id : pulls(server, start, kWholeJob)) {
       Op& op = at(id);
       op.queue = 1;
-      op.bytes = kRead;
+      op.transfer().bytes = kRead;
+      op.transfer().receiver_initiated = true;
       op.timed = true;
       received_.push_back({id, 0});
     }
@@ -137,11 +137,11 @@ private:
     const CpuClass& cpu = cluster_.group_of(server.node).cpu;
     const OpId sent = transfer(Phase::Push, grouping, from, {End::Kind::Fixed, server}, {});
     const Seconds duration = cpu.per_tensor + Seconds{probe_.bytes / cpu.sum_rate.value()};
-    const OpId sum = work(server, grouping, Phase::Aggregate, duration, {{dispatched(server, grouping, sent), 0}});
+    const OpId sum = work(server, grouping, HostAction::Sum, duration, {{dispatched(server, grouping, sent), 0}});
     Op& op = at(sum);
-    op.bytes = probe_.bytes;
-    op.one_at_a_time = true;  // of one tensor: the accumulator holds a lock
-    received_.push_back({work(server, kWholeJob, Phase::Update, Seconds{0.0}, {{sum, 0}}), 0});
+    op.host().bytes = probe_.bytes;
+    op.host().one_at_a_time = true;  // of one tensor: the accumulator holds a lock
+    received_.push_back({work(server, kWholeJob, HostAction::Apply, Seconds{0.0}, {{sum, 0}}), 0});
     ++tensor_;
     return sent;
   }
@@ -149,7 +149,7 @@ private:
   /// Ends when all that `received_` names has ended.
   OpId all_received(Place server) {
     tensor_ = 0;
-    return work(server, kWholeJob, Phase::Serve, Seconds{0.0}, received_);
+    return work(server, kWholeJob, HostAction::Serve, Seconds{0.0}, received_);
   }
 
   std::vector<OpId> pushes(Place server) {
@@ -163,9 +163,10 @@ private:
     std::vector<OpId> read;
     for (int i = 0; i < probe_.count; ++i, ++tensor_) {
       const Seconds duration = cluster_.group_of(server.node).cpu.per_tensor;
-      const OpId served = work(server, grouping, Phase::Serve, duration, {{dispatched(server, grouping, start), 0}});
+      const OpId served =
+          work(server, grouping, HostAction::Serve, duration, {{dispatched(server, grouping, start), 0}});
       read.push_back(transfer(Phase::Pull, grouping, {End::Kind::Fixed, server}, {End::Kind::Host, {}}, {{served, 0}}));
-      at(read.back()).connection = 1;
+      at(read.back()).transfer().connection = 1;
     }
     return read;
   }
@@ -179,38 +180,31 @@ private:
   }
   Op& at(OpId id) { return plan_.ops[static_cast<std::size_t>(id)]; }
   OpId add(Op op) {
-    op.tensor = tensor_;
     plan_.ops.push_back(std::move(op));
     return static_cast<OpId>(plan_.ops.size()) - 1;
   }
   OpId transfer(Phase phase, GroupingId grouping, End from, End to, std::vector<After> after) {
     Op op;
-    op.kind = OpKind::Transfer;
     op.grouping = grouping;
-    op.from = from;
-    op.to = to;
-    op.bytes = probe_.bytes;
-    op.streams = 1;
+    op.body = Transfer{.from = from, .to = to, .bytes = probe_.bytes, .tensor = tensor_, .streams = 1};
     op.after = std::move(after);
     op.reason = {phase, -1, name_of(probe_.kind)};
     return add(std::move(op));
   }
-  OpId work(Place server, GroupingId grouping, Phase phase, Seconds duration, std::vector<After> after) {
+  OpId work(Place server, GroupingId grouping, HostAction action, Seconds duration, std::vector<After> after) {
     Op op;
-    op.kind = OpKind::HostWork;
     op.grouping = grouping;
     op.queue = 0;
-    op.from = {End::Kind::Fixed, server};
-    op.duration = duration;
+    op.body = HostWork{.action = action, .at = {End::Kind::Fixed, server}, .duration = duration, .tensor = tensor_};
     op.after = std::move(after);
-    op.reason = {phase, -1, name_of(probe_.kind)};
+    op.reason = {phase_of(action), -1, name_of(probe_.kind)};
     return add(std::move(op));
   }
 
   OpId dispatched(Place server, GroupingId grouping, OpId arrived) {
     const Seconds latency = cluster_.group_of(server.node).cpu.dispatch_latency;
     if (latency.value() <= 0.0) return arrived;
-    const OpId id = work(server, grouping, Phase::Dispatch, latency, {{arrived, 0}});
+    const OpId id = work(server, grouping, HostAction::Dispatch, latency, {{arrived, 0}});
     at(id).queue = -1;
     return id;
   }

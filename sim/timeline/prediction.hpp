@@ -19,7 +19,7 @@ constexpr int number_of_iteration(int index) {
 /// One instance of an op in one iteration.
 struct Span {
   OpId op = 0;
-  int group = 0;       ///< among the groups that were simulated
+  int group = 0;      ///< among the groups that were simulated
   int iteration = 0;  ///< index into Prediction::steps
   Seconds ready;      ///< predecessors complete
   Seconds start;      ///< resource free
@@ -96,10 +96,10 @@ struct Prediction {
   bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing
   bool recorded = false;  ///< what follows is there
   // Only when recorded:
-  std::vector<Span> spans;      ///< in order of completion
-  std::vector<Place> ranks;     ///< simulated ones, in order of their number in the plan
+  std::vector<Span> spans;          ///< in order of completion
+  std::vector<Place> ranks;         ///< simulated ones, in order of their number in the plan
   std::vector<Grouping> groupings;  ///< the plan's, of the simulated ranks (see among)
-  std::map<int, int> stands_for;  ///< simulated node -> how many nodes it represents, itself included
+  std::map<int, int> stands_for;    ///< simulated node -> how many nodes it represents, itself included
   std::vector<Seconds> iteration_end;
   Traffic traffic;
   std::vector<LinkUse> links;  ///< those that carried anything, busiest first

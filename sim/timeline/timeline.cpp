@@ -240,12 +240,13 @@ private:
     const Span& span = prediction_.spans[static_cast<std::size_t>(event.index)];
     const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
     const bool part = event.kind == TimelineEvent::Kind::Part;
-    json["name"] = part ? title_of(plan_, op.parts[static_cast<std::size_t>(event.part)]) : title_of(plan_, op);
-    json["cat"] = op.kind == OpKind::Compute ? "compute" : op.kind == OpKind::HostWork ? "host" : "communication";
+    json["name"] =
+        part ? title_of(plan_, op.compute().parts[static_cast<std::size_t>(event.part)]) : title_of(plan_, op);
+    json["cat"] = op.kind() == OpKind::Compute ? "compute" : op.kind() == OpKind::HostWork ? "host" : "communication";
     Json args{{"iteration", number_of_iteration(span.iteration)}};
-    add_layer(args, part ? op.parts[static_cast<std::size_t>(event.part)].layer : op.reason.layer);
-    if (op.bytes > 0.0) args["bytes"] = op.bytes;
-    if (op.kind == OpKind::Collective) args["algorithm"] = name_of(op.algorithm);
+    add_layer(args, part ? op.compute().parts[static_cast<std::size_t>(event.part)].layer : op.reason.layer);
+    if (op.bytes() > 0.0) args["bytes"] = op.bytes();
+    if (const auto* all = std::get_if<Collective>(&op.body)) args["algorithm"] = name_of(all->algorithm);
     if (span.start > span.ready) args["waited_us"] = (span.start - span.ready).value() * kMicroseconds;
     if (span.cause >= 0) args["cause"] = cause_of(span);
     json["args"] = std::move(args);

@@ -31,6 +31,11 @@ RowKey work_row(Place place) {
   return {place.node + kFirstNode, place.gpu * kPerGpu, "gpu" + std::to_string(place.gpu) + " server"};
 }
 
+std::size_t boxes_of(const Op& op) {
+  const auto* work = std::get_if<Compute>(&op.body);
+  return work != nullptr ? std::max<std::size_t>(1, work->parts.size()) : 1;
+}
+
 }  // namespace
 
 RowKey row_of_link(const std::string& link) {
@@ -102,8 +107,7 @@ void TimelineRows::choose_iterations(const TimelineOptions& options) {
     return;
   }
   std::size_t boxes = prediction_.traffic.flows.size();
-  for (const Span& span : prediction_.spans)
-    boxes += std::max<std::size_t>(1, plan_.ops[static_cast<std::size_t>(span.op)].parts.size());
+  for (const Span& span : prediction_.spans) boxes += boxes_of(plan_.ops[static_cast<std::size_t>(span.op)]);
   const std::size_t fitting = boxes == 0 ? kMost : std::max(kLeast, options.most_boxes * iterations / boxes);
   end_ = std::min({iterations, kMost, fitting});
   if (end_ < iterations) left_out_.push_back(fmt::format("all but the first {} of {} steps", end_, iterations));
@@ -203,15 +207,15 @@ void TimelineRows::add_span(std::int32_t index) {
   const Span& span = prediction_.spans[static_cast<std::size_t>(index)];
   const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
   const TimelineEvent event{nanoseconds(span.start), nanoseconds(span.end), TimelineEvent::Kind::Op, index};
-  switch (op.kind) {
+  switch (op.kind()) {
     case OpKind::Compute:
-      if (op.parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.group).front()));
+      if (op.compute().parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.group).front()));
       return add_box(compute_row(devices_of(op, span.group).front()), event);
     case OpKind::HostWork:
-      return add_box(work_row(place_of(op.from, op, span.group)), event);
+      return add_box(work_row(place_of(op.host().at, op, span.group)), event);
     case OpKind::Transfer: {
-      const Place from = place_of(op.from, op, span.group);
-      const Place to = place_of(op.to, op, span.group);
+      const Place from = place_of(op.transfer().from, op, span.group);
+      const Place to = place_of(op.transfer().to, op, span.group);
       return add_box(communication_row(from.gpu >= 0 ? from : to), event);
     }
     case OpKind::Collective:
@@ -224,12 +228,13 @@ void TimelineRows::add_span(std::int32_t index) {
 void TimelineRows::add_parts(std::int32_t index, const RowKey& row) {
   const Span& span = prediction_.spans[static_cast<std::size_t>(index)];
   const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
-  const double scale = op.duration.value() > 0.0 ? (span.end - span.start).value() / op.duration.value() : 0.0;
+  const Compute& work = op.compute();
+  const double scale = work.duration.value() > 0.0 ? (span.end - span.start).value() / work.duration.value() : 0.0;
   Seconds done;
-  for (std::size_t part = 0; part < op.parts.size(); ++part) {
+  for (std::size_t part = 0; part < work.parts.size(); ++part) {
     const Seconds begin = span.start + scale * done;
-    done += op.parts[part].duration;
-    const Seconds end = part + 1 < op.parts.size() ? span.start + scale * done : span.end;
+    done += work.parts[part].duration;
+    const Seconds end = part + 1 < work.parts.size() ? span.start + scale * done : span.end;
     add_box(row,
             {nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part)});
   }

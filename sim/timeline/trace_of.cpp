@@ -11,11 +11,11 @@ namespace simsync {
 namespace {
 
 std::optional<TraceOpKind> kind_of(const Op& op) {
-  if (op.kind == OpKind::Compute) return TraceOpKind::Compute;
-  if (op.tensor < 0) return std::nullopt;
-  if (op.reason.phase == Phase::Pull) return TraceOpKind::Receive;
-  if (op.reason.phase == Phase::Push) return TraceOpKind::Send;
-  if (op.reason.phase == Phase::Update) return TraceOpKind::Update;
+  if (op.kind() == OpKind::Compute) return TraceOpKind::Compute;
+  if (op.tensor() < 0) return std::nullopt;
+  if (const auto* moved = std::get_if<Transfer>(&op.body))
+    return moved->pushes() ? TraceOpKind::Send : TraceOpKind::Receive;
+  if (op.host().action == HostAction::Apply) return TraceOpKind::Update;
   return std::nullopt;
 }
 
@@ -75,7 +75,7 @@ private:
       TraceOp out{.name = title_of(plan_, op), .kind = kind, .start = found->second->start, .end = found->second->end};
       if (kind != TraceOpKind::Compute) {
         out.variable = op.reason.label;
-        out.bytes = Bytes{std::llround(op.bytes)};
+        out.bytes = Bytes{std::llround(op.bytes())};
       }
       const auto after = after_.find(id);
       if (after != after_.end()) out.after = after->second;

@@ -30,9 +30,7 @@ DeviceOfRank alone(Table& table) {
 
 Op collective(CollectivePrimitive primitive) {
   Op op;
-  op.kind = OpKind::Collective;
-  op.primitive = primitive;
-  op.algorithm = CollectiveAlgorithm::Ring;
+  op.body = Collective{.primitive = primitive, .algorithm = CollectiveAlgorithm::Ring};
   op.queue = 0;
   return op;
 }
@@ -64,7 +62,7 @@ TEST_CASE("an algorithm that NCCL does not have is refused", "[runner]") {
   const DeviceOfRank own = alone(table);
   std::vector<float> values(8);
   Op op = collective(CollectivePrimitive::AllReduce);
-  op.algorithm = CollectiveAlgorithm::HalvingDoubling;
+  op.collective().algorithm = CollectiveAlgorithm::HalvingDoubling;
   CHECK_THROWS_AS(own.collectives->prepare(op, 1, {values, values, {}, {}}), CapabilityError);
 }
 

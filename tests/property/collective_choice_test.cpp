@@ -32,7 +32,7 @@ struct Question {
   [[nodiscard]] double simulated(Algorithm algorithm) const {
     return replay(plan(algorithm), cluster, ReplayOptions{}).step.value();
   }
-  [[nodiscard]] Algorithm chosen(Algorithm rule) const { return plan(rule).ops.front().algorithm; }
+  [[nodiscard]] Algorithm chosen(Algorithm rule) const { return plan(rule).ops.front().collective().algorithm; }
 };
 
 struct Answer {
@@ -112,7 +112,7 @@ TEST_CASE("a collective worked out on paper takes what its replay takes", "[choi
       const Seconds setup = collective_setup(question.cluster.collective, question.bytes);
       for (const auto& [algorithm, simulated] : answer(question).simulated) {
         INFO(preset << ", " << question.workers << " workers, " << question.bytes << " bytes, " << name_of(algorithm));
-        const std::string protocol = question.plan(algorithm).ops.front().protocol;
+        const std::string protocol = question.plan(algorithm).ops.front().collective().protocol;
         const Seconds alone = costs.alone->time(CollectivePrimitive::AllReduce, algorithm, protocol, question.bytes);
         CHECK_THAT((setup + alone).value(), WithinRel(simulated, 1e-3));
       }

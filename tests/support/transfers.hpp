@@ -23,15 +23,14 @@ inline std::vector<double> arrivals(const Cluster& cluster, const std::vector<Se
   plan.set_ranks(cluster.workers(cluster.gpu_count()));
   for (const Sent& sent : transfers) {
     Op op;
-    op.kind = OpKind::Transfer;
     op.grouping = kWholeJob;
-    op.from = {End::Kind::Fixed, {sent.from, sent.gpu}};
-    op.to = {End::Kind::Fixed, {sent.to, -1}};
-    op.bytes = sent.bytes;
-    op.streams = sent.streams;
-    op.first_turn = sent.first_turn;
-    op.later_turn = sent.later_turn;
-    op.duration = Seconds{sent.at};  // what comes before the first byte
+    op.body = Transfer{.from = {End::Kind::Fixed, {sent.from, sent.gpu}},
+                       .to = {End::Kind::Fixed, {sent.to, -1}},
+                       .bytes = sent.bytes,
+                       .setup = Seconds{sent.at},
+                       .streams = sent.streams,
+                       .first_turn = sent.first_turn,
+                       .later_turn = sent.later_turn};
     plan.ops.push_back(op);
   }
   const Prediction run = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .max_iterations = 1, .record = true});

@@ -16,7 +16,7 @@ class Exchange {
 public:
   explicit Exchange(const Options& options = {}) : plan_(test::small_plan("ps", 2, options)) {
     for (const Op& op : plan_.ops)
-      if (op.tensor >= 0 && op.bytes > 1e6) tensor_ = op.tensor;
+      if (op.tensor() >= 0 && op.bytes() > 1e6) tensor_ = op.tensor();
   }
 
   /// Everything of one iteration that both workers and the server do.
@@ -50,12 +50,12 @@ public:
 private:
   [[nodiscard]] OpId op_of(Phase phase) const {
     for (std::size_t id = 0; id < plan_.ops.size(); ++id)
-      if (plan_.ops[id].tensor == tensor_ && plan_.ops[id].reason.phase == phase) return static_cast<OpId>(id);
+      if (plan_.ops[id].tensor() == tensor_ && plan_.ops[id].reason.phase == phase) return static_cast<OpId>(id);
     return -1;
   }
   static void hand_over(Buffers& from, Buffers& to, const Instance& i, int iteration) {
     const auto payload = from.outgoing(i, iteration);
-    to.take({.kind = FrameKind::Data, .op = i.op, .cell = i.cell, .iteration = iteration, .total = payload.size()},
+    to.take({.kind = FrameKind::Data, .op = i.op, .group = i.group, .iteration = iteration, .total = payload.size()},
             std::span(&payload, 1));
   }
 

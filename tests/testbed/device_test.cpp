@@ -77,7 +77,8 @@ TEST_CASE("a device computes as long as it does, and its collectives are checked
 TEST_CASE("copies between a device and its host take what the device says") {
   const Plan plan = test::small_plan("ps", 2);
   const auto copies = std::count_if(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
-    return op.kind == OpKind::Transfer && op.from.kind == End::Kind::Device && op.to.kind == End::Kind::Host;
+    const auto* moved = std::get_if<Transfer>(&op.body);
+    return moved != nullptr && moved->from.kind == End::Kind::Device && moved->to.kind == End::Kind::Host;
   });
   REQUIRE(copies > 0);
   LaunchOptions options = test::loopback(29'690);

@@ -75,7 +75,7 @@ TEST_CASE("in lock step all wait for the worker that draws the longest step") {
     for (int rank = 0; rank < kWorkers; ++rank) {
       double compute = 0.0;
       for (const Op& op : plan.ops)
-        if (op.kind == OpKind::Compute) compute += options.slowdown.front() * compute_time(plan, op, rank, k).value();
+        if (op.kind() == OpKind::Compute) compute += options.slowdown.front() * compute_time(plan, op, rank, k).value();
       most = std::max(most, compute);
     }
     longest += most / kSteps;
@@ -118,8 +118,7 @@ TEST_CASE("reads in an order of their own find the newest step, too") {
 TEST_CASE("values older than the staleness allows end the run") {
   // Nothing is ever applied: from the second step on one update may be missing, and two are.
   Plan plan = test::small_plan("ps", 2, {{"staleness", "1"}});
-  for (Op& op : plan.ops)
-    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update) op.reason.phase = Phase::Serve;
+  test::replace(plan, HostAction::Apply, HostAction::Serve);
   CHECK_THROWS_AS(launch(plan, test::loopback(29'690)), WrongResult);
 }
 
@@ -127,9 +126,7 @@ TEST_CASE("a gradient that is not applied ends a run whose order is that of arri
   int port = 29'700;
   for (const char* option : {"sync", "backups"}) {
     Plan plan = test::small_plan("ps", 2, {{option, option == std::string("sync") ? "false" : "1"}});
-    for (Op& op : plan.ops)
-      if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Update && op.bytes < 100.0)
-        op.reason.phase = Phase::Serve;
+    test::replace(plan, HostAction::Apply, HostAction::Serve, 100.0);
     CHECK_THROWS_AS(launch(plan, test::loopback(port++)), WrongResult);
   }
 }

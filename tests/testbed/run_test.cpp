@@ -36,7 +36,7 @@ TEST_CASE("a transfer of several messages arrives whole, also where they do not 
   for (const int messages : {7, 20'000}) {
     Plan plan = test::small_plan("ps", 2);
     for (Op& op : plan.ops)
-      if (op.kind == OpKind::Transfer) op.messages = messages;
+      if (auto* moved = std::get_if<Transfer>(&op.body)) moved->messages = messages;
     CHECK(launch(plan, test::loopback(port++)).checked > 0);
   }
 }
@@ -50,8 +50,7 @@ TEST_CASE("a slower device takes longer") {
 TEST_CASE("a result that is wrong ends the run and names rank, value and position") {
   // The lab's sums are those of all ranks: a server that leaves out one is noticed.
   Plan plan = test::small_plan("ps", 2);
-  for (Op& op : plan.ops)
-    if (op.kind == OpKind::HostWork && op.reason.phase == Phase::Aggregate) op.reason.phase = Phase::Serve;
+  test::replace(plan, HostAction::Sum, HostAction::Serve);
   CHECK_THROWS_AS(launch(plan, test::loopback(29'661)), WrongResult);
   CHECK_THROWS_WITH(launch(plan, test::loopback(29'664)),
                     Contains("rank") && Contains("holds") && Contains("at position 0 and should hold"));

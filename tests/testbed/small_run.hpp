@@ -1,5 +1,6 @@
 // A small model and loopback addresses for tests with real processes.
 #pragma once
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -23,6 +24,15 @@ inline Plan small_plan(const std::string& builder, int workers, std::map<std::st
   cluster.collective.algorithm = "ring";  // Gloo's
   const Strategy strategy = build_strategy(builder, request_for(lab.model, cluster, workers, std::move(options)));
   return compile(lab.model, lab.profile, cluster, strategy);
+}
+
+/// Spoils a plan: work on servers of fewer than `below` bytes that should be `action` is `other`.
+inline void replace(Plan& plan, HostAction action, HostAction other,
+                    double below = std::numeric_limits<double>::infinity()) {
+  for (Op& op : plan.ops) {
+    auto* work = std::get_if<HostWork>(&op.body);
+    if (work != nullptr && work->action == action && work->bytes < below) work->action = other;
+  }
 }
 
 /// Node k is 127.0.0.(k + 1).

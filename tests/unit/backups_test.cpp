@@ -57,7 +57,7 @@ double mean(const std::vector<double>& values) {
 double drawn(const Plan& plan, int rank, int step) {
   double sum = 0.0;
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::Compute) sum += compute_time(plan, op, rank, step).value();
+    if (op.kind() == OpKind::Compute) sum += compute_time(plan, op, rank, step).value();
   return sum;
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("the plan says how many gradients an update can do without", "[backups
   CHECK(plan.backups == 1);
   CHECK(of_phase(Phase::Update).spare == 1);
   CHECK(of_phase(Phase::Aggregate).spare == 0);
-  CHECK(of_phase(Phase::Aggregate).late == Seconds{1e-4});
+  CHECK(of_phase(Phase::Aggregate).host().late == Seconds{1e-4});
   REQUIRE(plan.global_step >= 0);
   CHECK(title_of(plan, plan.ops[static_cast<std::size_t>(plan.global_step)]) == "global step");
   CHECK(plan.ops[static_cast<std::size_t>(plan.step_end)].grouping == kEachRank);

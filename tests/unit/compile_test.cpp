@@ -15,18 +15,20 @@ namespace {
 std::vector<const Op*> ops_of(const Plan& plan, Phase phase, OpKind kind) {
   std::vector<const Op*> out;
   for (const Op& op : plan.ops)
-    if (op.reason.phase == phase && op.kind == kind) out.push_back(&op);
+    if (op.reason.phase == phase && op.kind() == kind) out.push_back(&op);
   return out;
 }
 
 bool waits_for(const Plan& plan, const Op& op, const std::string& label, Phase phase, int lag) {
   return std::any_of(op.after.begin(), op.after.end(), [&](const After& after) {
     const Op& before = plan.ops[static_cast<std::size_t>(after.op)];
-    const bool named = before.reason.label == label ||
-                       std::any_of(before.parts.begin(), before.parts.end(), [&](const ComputePart& part) {
-                         return "layer" + std::to_string(part.layer) == label && part.phase == phase;
-                       });
-    return after.lag == lag && named && (before.reason.phase == phase || !before.parts.empty());
+    const auto* work = std::get_if<Compute>(&before.body);
+    const std::vector<ComputePart> parts = work != nullptr ? work->parts : std::vector<ComputePart>{};
+    const bool named =
+        before.reason.label == label || std::any_of(parts.begin(), parts.end(), [&](const ComputePart& part) {
+          return "layer" + std::to_string(part.layer) == label && part.phase == phase;
+        });
+    return after.lag == lag && named && (before.reason.phase == phase || !parts.empty());
   });
 }
 
@@ -43,7 +45,7 @@ TEST_CASE("a gradient leaves after its layer's backward, or after all of it with
   const Plan overlapped = compiled(lab, cluster, strategy);
   const auto eager = ops_of(overlapped, Phase::Synchronize, OpKind::Collective);
   REQUIRE(eager.size() == 2);
-  CHECK(eager[0]->bytes == 800.0);  // the last layer's gradient is ready first
+  CHECK(eager[0]->bytes() == 800.0);  // the last layer's gradient is ready first
   CHECK(waits_for(overlapped, *eager[0], "layer1", Phase::Backward, 0));
   CHECK(waits_for(overlapped, *eager[1], "layer0", Phase::Backward, 0));
   strategy.graph.overlap = Overlap::None;
@@ -101,7 +103,7 @@ TEST_CASE("tensors are cut into partitions of the scheduler", "[plan][compile]")
   const Plan served = compiled(lab, cluster, strategy);
   const auto pushes = ops_of(served, Phase::Push, OpKind::Transfer);
   REQUIRE(pushes.size() == 4);
-  for (const Op* push : pushes) CHECK(push->bytes == 250.0);
+  for (const Op* push : pushes) CHECK(push->bytes() == 250.0);
   Strategy reduced = all_reduced(lab.model, 2);
   reduced.graph.scheduling.partition = Bytes{300};
   const Plan cut = compiled(lab, cluster, reduced);
@@ -116,9 +118,9 @@ TEST_CASE("compute that nothing else looks at is one op", "[plan][compile]") {
   const Plan plan = compiled(lab, lab_cluster(2, 1), all_reduced(lab.model, 2));
   std::vector<double> durations;
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::Compute) durations.push_back(op.duration.value());
+    if (const auto* work = std::get_if<Compute>(&op.body)) durations.push_back(work->duration.value());
   CHECK(durations == std::vector<double>{7.0, 2.0, 0.0});
-  CHECK(plan.ops.front().parts.size() == 5);
+  CHECK(plan.ops.front().compute().parts.size() == 5);
 }
 
 TEST_CASE("a plan's size does not depend on the number of workers", "[plan][compile]") {

@@ -51,10 +51,8 @@ Plan three_timers() {
   plan.set_ranks({{0, 0}});
   const auto work = [](double seconds, OpId after) {
     Op op;
-    op.kind = OpKind::HostWork;
     op.grouping = kWholeJob;
-    op.from = {End::Kind::Fixed, {0, -1}};
-    op.duration = Seconds{seconds};
+    op.body = HostWork{.at = {End::Kind::Fixed, {0, -1}}, .duration = Seconds{seconds}};
     op.after = {{after, 1}};
     return op;
   };

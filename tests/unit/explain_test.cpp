@@ -199,20 +199,16 @@ TEST_CASE("waiting for a server is told as the work of the one before", "[engine
   plan.queues = {{.name = "compute", .grouping = kEachRank}, {.name = "server", .grouping = kWholeJob}};
   const auto work = [&](double seconds, const std::string& label) {
     Op op;
-    op.kind = OpKind::HostWork;
     op.grouping = kWholeJob;
     op.queue = 1;
-    op.from = {End::Kind::Fixed, server};
-    op.duration = Seconds{seconds};
+    op.body = HostWork{.action = HostAction::Apply, .at = {End::Kind::Fixed, server}, .duration = Seconds{seconds}};
     op.after = {{2, 1}};
     op.reason = {Phase::Update, -1, label};
     return op;
   };
   Op compute;
-  compute.kind = OpKind::Compute;
   compute.queue = 0;
-  compute.duration = Seconds{1.0};
-  compute.parts = {{-1, Phase::Forward, compute.duration}};
+  compute.body = Compute{.duration = Seconds{1.0}, .parts = {{-1, Phase::Forward, Seconds{1.0}}}, .samples = {}};
   compute.after = {{1, 0}};
   plan.ops = {work(3e-3, "a"), work(2e-3, "b"), compute};
   check(plan);

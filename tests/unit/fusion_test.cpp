@@ -37,7 +37,7 @@ Seconds free_of_charge(double) {
 std::vector<double> messages(const Plan& plan) {
   std::vector<double> out;
   for (const Op& op : plan.ops)
-    if (op.kind == OpKind::Collective) out.push_back(op.bytes);
+    if (op.kind() == OpKind::Collective) out.push_back(op.bytes());
   return out;
 }
 

@@ -96,6 +96,7 @@ TEST_CASE("an algorithm that the library would not choose by itself is not stret
   const auto ratio = [&](CollectiveAlgorithm algorithm) {
     return collective_plan(cluster, cluster.workers(4), CollectivePrimitive::AllReduce, algorithm, 4096.0)
         .ops.at(0)
+        .collective()
         .ratio;
   };
   cluster.collective.measured = {{.primitive = "all-reduce", .nodes = 2, .ranks = 4, .points = {{Bytes{1024}, 1.5}}}};

@@ -301,7 +301,7 @@ TEST_CASE("a rank draws each profiled step equally often in a block of steps", "
   CHECK(longest_block(plan) == 0);
   for (const auto& [profiled, length] : {std::pair{1, 24}, {2, 24}, {7, 21}, {24, 24}, {25, 25}, {300, 300}}) {
     Op op;
-    for (int s = 0; s < profiled; ++s) op.samples.emplace_back(s);
+    for (int s = 0; s < profiled; ++s) op.compute().samples.emplace_back(s);
     plan.ops = {op};
     CHECK(longest_block(plan) == length);
     std::set<std::vector<double>> orders;

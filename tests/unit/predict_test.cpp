@@ -57,7 +57,8 @@ TEST_CASE("embeddings of lm1b and ncf travel as rows or as tables, as sparse_as_
   const auto bytes = [&](const std::string& dense, CollectivePrimitive primitive) {
     double sum = 0.0;
     for (const Op& op : prepare(asked(dense)).plan.ops)
-      if (op.kind == OpKind::Collective && op.primitive == primitive) sum += op.bytes;
+      if (const auto* all = std::get_if<Collective>(&op.body); all != nullptr && all->primitive == primitive)
+        sum += all->bytes;
     return sum;
   };
   double rows = 0.0;
@@ -143,7 +144,7 @@ TEST_CASE("a hierarchical all-reduce over unequal nodes is planned, and told, as
   const auto algorithms = [](const Problem& problem) {
     std::set<CollectiveAlgorithm> used;
     for (const Op& op : problem.plan.ops)
-      if (op.kind == OpKind::Collective) used.insert(op.algorithm);
+      if (const auto* all = std::get_if<Collective>(&op.body)) used.insert(all->algorithm);
     return used;
   };
   const Problem unequal = placed("2,1", 3, "hierarchical");
@@ -190,7 +191,7 @@ TEST_CASE("a seed reaches what workers draw, also in real runs", "[predict]") {
   const Problem real = for_real_run(problem);
   CHECK(real.plan.seed == 7);
   const auto& ops = real.plan.ops;
-  const auto computes = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind == OpKind::Compute; });
+  const auto computes = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind() == OpKind::Compute; });
   CHECK(compute_time(real.plan, *computes, 1, 0) != compute_time(asked("8").plan, *computes, 1, 0));
 }
 

@@ -113,8 +113,8 @@ TEST_CASE("iterations of a probe do not overlap and every transfer has a buffer"
     INFO(name_of(kind));
     for (const Op& op : plan.ops) {
       REQUIRE_FALSE(op.after.empty());  // of this iteration or, what begins one, of the iteration before
-      if (op.kind == OpKind::Transfer || op.kind == OpKind::HostWork)
-        CHECK((op.tensor >= 0 && op.tensor < plan.tensors));
+      if (op.kind() == OpKind::Transfer || op.kind() == OpKind::HostWork)
+        CHECK((op.tensor() >= 0 && op.tensor() < plan.tensors));
     }
   }
 }

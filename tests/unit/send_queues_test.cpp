@@ -27,28 +27,24 @@ double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0, in
   plan.servers = {{1, -1}, {2, -1}};
   plan.queues.emplace_back();
   Op compute;
-  compute.kind = OpKind::Compute;
-  compute.grouping = kEachRank;
-  compute.duration = Seconds{kAsked};
+  compute.body = Compute{.duration = Seconds{kAsked}, .parts = {}, .samples = {}};
   plan.ops.push_back(compute);
   Op push;
-  push.kind = OpKind::Transfer;
-  push.to = server;
-  push.bytes = kPushed;
-  push.streams = 1;
-  push.tensor = 0;
-  Op pull = push;
-  pull.grouping = kEachRank;
-  pull.from = server;
-  pull.to = {End::Kind::Device, {}};
-  pull.bytes = kRead;
+  push.body = Transfer{.to = server, .bytes = kPushed, .tensor = 0, .streams = 1};
+  Op pull;
+  pull.body = Transfer{.from = server,
+                       .to = {End::Kind::Device, {}},
+                       .bytes = kRead,
+                       .tensor = 0,
+                       .receiver_initiated = true,
+                       .connection = 1,
+                       .streams = 1};
   pull.queue = 0;
-  pull.connection = 1;
   pull.after = {{0, 0}};
   plan.ops.push_back(pull);
   for (int i = 0; i < own + of_node_1; ++i) {
     push.grouping = kWholeJob;
-    push.from = {End::Kind::Fixed, {i < own ? 0 : 1, gpus > 0 ? i % gpus : -1}};
+    push.transfer().from = {End::Kind::Fixed, {i < own ? 0 : 1, gpus > 0 ? i % gpus : -1}};
     plan.ops.push_back(push);
   }
   const Prediction run = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .max_iterations = 1, .record = true});
@@ -88,22 +84,18 @@ TEST_CASE("a server has not handed over what it has not been asked for", "[engin
   plan.queues.resize(2);
   plan.queues[1].slots = 2;
   Op compute;
-  compute.kind = OpKind::Compute;
-  compute.grouping = kEachRank;
-  compute.duration = Seconds{kAsked};
+  compute.body = Compute{.duration = Seconds{kAsked}, .parts = {}, .samples = {}};
   Op push;
-  push.kind = OpKind::Transfer;
-  push.grouping = kEachRank;
-  push.from = {End::Kind::Device, {}};
-  push.to = server;
-  push.bytes = kPushed;
-  push.streams = 1;
-  push.tensor = 0;
-  Op pull = push;
-  pull.from = server;
-  pull.to = {End::Kind::Device, {}};
+  push.body = Transfer{.from = {End::Kind::Device, {}}, .to = server, .bytes = kPushed, .tensor = 0, .streams = 1};
+  Op pull;
+  pull.body = Transfer{.from = server,
+                       .to = {End::Kind::Device, {}},
+                       .bytes = kPushed,
+                       .tensor = 0,
+                       .receiver_initiated = true,
+                       .connection = 1,
+                       .streams = 1};
   pull.queue = 0;
-  pull.connection = 1;
   pull.after = {{0, 0}};
   Op queued = push;
   queued.queue = 1;

@@ -12,26 +12,23 @@ using namespace simsync::test;
 
 namespace {
 
-Op work(double seconds, Phase phase = Phase::Update) {
+Op work(double seconds, HostAction action = HostAction::Apply) {
   Op op;
-  op.kind = OpKind::HostWork;
   op.grouping = kWholeJob;
   op.queue = 0;
-  op.from = {End::Kind::Fixed, {0, -1}};
-  op.duration = Seconds{seconds};
-  op.reason = {phase, -1, {}};
+  op.body = HostWork{.action = action, .at = {End::Kind::Fixed, {0, -1}}, .duration = Seconds{seconds}};
   return op;
 }
 
 /// Somebody else's, after which a read comes.
 Op at_first(double seconds) {
-  Op op = work(seconds, Phase::Start);
+  Op op = work(seconds, HostAction::Wait);
   op.queue = -1;
   return op;
 }
 
 Op read_after(OpId op, double seconds) {
-  Op out = work(seconds, Phase::Serve);
+  Op out = work(seconds, HostAction::Serve);
   out.after = {{op, 0}};
   return out;
 }
@@ -102,7 +99,8 @@ TEST_CASE("what made way for a read was under way all the time", "[engine][serve
 }
 
 TEST_CASE("reads go before updates that wait", "[engine][server]") {
-  const Prediction run = replayed(on_threads(1, {work(0.006), work(0.006), work(0.006), work(0.001, Phase::Serve)}));
+  const Prediction run =
+      replayed(on_threads(1, {work(0.006), work(0.006), work(0.006), work(0.001, HostAction::Serve)}));
   CHECK_THAT(end_of(run, 3), WithinRel(0.001, 1e-6));
   CHECK_THAT(end_of(run, 2), WithinRel(0.019, 1e-6));
 }

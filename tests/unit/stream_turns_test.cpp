@@ -70,7 +70,8 @@ TEST_CASE("windows of a strategy: 0 shares evenly, none serves whole messages", 
     strategy.graph.win_next = win_next;
     std::set<std::pair<double, double>> out;
     for (const Op& op : compile(lab.model, lab.profile, lab_cluster(1, 1, {}, 1), strategy).ops)
-      if (op.streams > 0) out.insert({op.first_turn, op.later_turn});
+      if (const auto* moved = std::get_if<Transfer>(&op.body); moved != nullptr && moved->streams > 0)
+        out.insert({moved->first_turn, moved->later_turn});
     return out;
   };
   using Turns = std::set<std::pair<double, double>>;

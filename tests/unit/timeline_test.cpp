@@ -147,9 +147,10 @@ TEST_CASE("of many steps the first are shown, fewer of large ones", "[engine][ti
     problem.options.steps_per_worker = 100;
     compile_again(problem);
     for (Op& op : problem.plan.ops) {
-      if (op.kind != OpKind::Compute) continue;
-      const ComputePart first = op.parts.front();
-      op.parts.assign(parts, {first.layer, first.phase, (1.0 / static_cast<double>(parts)) * op.duration});
+      auto* work = std::get_if<Compute>(&op.body);
+      if (work == nullptr) continue;
+      const ComputePart first = work->parts.front();
+      work->parts.assign(parts, {first.layer, first.phase, (1.0 / static_cast<double>(parts)) * work->duration});
     }
     const Trace trace = trace_of(problem, recorded(problem), {.most_boxes = 40'000});
     const std::size_t steps = trace.events.at("job|iterations").size();

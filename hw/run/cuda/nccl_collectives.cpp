@@ -79,10 +79,11 @@ public:
 
   void prepare(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers) override {
     use_device(gpu_);
-    if (op.primitive == CollectivePrimitive::ReduceScatter) throw CapabilityError("real runs have no reduce-scatter");
-    const bool theirs =
-        op.algorithm == CollectiveAlgorithm::Ring || op.algorithm == CollectiveAlgorithm::DoubleBinaryTree;
-    if (op.primitive == CollectivePrimitive::AllReduce && !theirs)
+    if (op.collective().primitive == CollectivePrimitive::ReduceScatter)
+      throw CapabilityError("real runs have no reduce-scatter");
+    const bool theirs = op.collective().algorithm == CollectiveAlgorithm::Ring ||
+                        op.collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree;
+    if (op.collective().primitive == CollectivePrimitive::AllReduce && !theirs)
       throw CapabilityError(
           "NCCL's all-reduce is by ring or by double binary tree, as it chooses itself (--set "
           "strategy.algorithm=auto)");
@@ -97,7 +98,7 @@ public:
     use_device(gpu_);
     Call& call = *calls_.at(tag);
     call.changing.to_device(buffers.in, call.in, *call.stream);
-    if (op.primitive == CollectivePrimitive::AllGather) {
+    if (op.collective().primitive == CollectivePrimitive::AllGather) {
       call.group->all_gather(call.in.floats(), call.out.floats(), buffers.in.size(), *call.stream);
     } else {
       call.group->all_reduce(call.in.floats(), call.out.floats(), buffers.in.size(), *call.stream);

@@ -19,6 +19,7 @@
 #include "models/layer_times.hpp"
 #include "models/trace/importers.hpp"
 #include "models/trace/update_line.hpp"
+#include "platforms/device_name.hpp"
 #include "platforms/reader.hpp"
 
 namespace simsync {
@@ -128,6 +129,14 @@ std::string next_command(const TracedFiles& written, const TraceFlags& flags) {
   return hint.empty() ? text : text + fmt::format("note: no device '{}' is known: {}\n", flags.device, hint);
 }
 
+/// A warning where the trace names another device than the user does; else empty.
+std::string other_device(const std::string& recorded, const std::string& device) {
+  if (recorded.empty() || !device_catalogue().contains(device) || names_chip(recorded, device)) return {};
+  return fmt::format(
+      "warning: the trace was recorded on '{}', which is no {}: the layer times are those of that device\n", recorded,
+      device);
+}
+
 void run_import(const TraceFormat& format, const TraceFlags& flags) {
   for (const char* beside : {".profile.csv", ".profile.yaml"})
     announce_output(std::filesystem::path(flags.out).replace_extension(beside).string(), "--out");
@@ -147,6 +156,7 @@ void run_import(const TraceFormat& format, const TraceFlags& flags) {
                              flags.files.size() > 1 ? fmt::format(" and {} more", flags.files.size() - 1) : "")});
   print_found(imported, traced);
   std::cout << fmt::format("  written      {} and {}\n", written.model, written.profile);
+  std::cerr << other_device(imported.device, flags.device);
   for (const std::string& note : traced.notes) std::cerr << "note: " << note << '\n';
   std::cerr << next_command(written, flags);
 }

@@ -80,9 +80,12 @@ struct CpuClass {
   Seconds per_tensor{30e-6};  ///< fixed cost of handling one tensor on a server: a thread is busy
   /// From a request's arrival until a thread begins with it, if one is free: wake-up and hand-over. All wait at once.
   Seconds dispatch_latency;
-  /// The longest that a word without data waits behind bytes that its process has handed to the same connection before:
-  /// what a transport has begun to write and the kernel's send buffer holds leaves first. 0: a word overtakes them.
+  /// The longest that a control message waits behind bytes that its process has handed to the same connection before:
+  /// what a transport has begun to write and the kernel's send buffer holds leaves first. 0: it overtakes them.
   Seconds send_ahead;
+  /// After so long a thread that sums or updates makes way for one that answers a read: schedulers favor who has used
+  /// little. 10 ms was chosen on asynchronous runs of our own testbed (validate/DEVIATIONS.md, D19).
+  Seconds time_slice{10e-3};
   BytesPerSecond update_rate{4e9};  ///< gradient bytes applied (sum + optimizer) per second and thread
   BytesPerSecond sum_rate{8e9};     ///< bytes added per second and thread when summing on a host
   /// Bytes that all threads together read and write in memory per second, for the sums and updates that run at a time;

@@ -15,6 +15,7 @@ namespace simsync::fields {
 // Limits keep every product and sum of the program far from overflow; real hardware is well inside.
 inline constexpr yaml::Range kRate{1.0, 1e15};         // bytes per second
 inline constexpr yaml::Range kTime{0.0, 60.0};         // seconds
+inline constexpr yaml::Range kSlice{1e-6, 60.0};       // seconds
 inline constexpr yaml::Range kSize{0.0, 0x1p50};       // bytes
 inline constexpr yaml::Range kComputeRate{1e6, 1e18};  // operations per second
 inline constexpr yaml::Range kWork{0.0, 1e18};         // operations
@@ -70,6 +71,7 @@ void visit(V& v, CpuClass& cpu) {
   v.may("per_tensor", cpu.per_tensor, kTime);
   v.may("dispatch_latency", cpu.dispatch_latency, kTime);
   v.may("send_ahead", cpu.send_ahead, kTime);
+  v.may("time_slice", cpu.time_slice, kSlice);
   v.may("update_rate", cpu.update_rate, kRate);
   v.may("sum_rate", cpu.sum_rate, kRate);
   v.may("memory_bandwidth", cpu.memory_bandwidth, kRate);

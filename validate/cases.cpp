@@ -210,6 +210,8 @@ Case case_of(const Study& study, std::size_t row) {
   for (const auto& column : study.rank_within) c.rank_group += study.table.cell(row, column) + '\n';
   if (study.rank_within.empty()) c.rank_group = fmt::format("{}\n{}", c.request.model, *c.request.batch);
   c.workload = workload_of(study, row, c.request, settings);
+  // Strategies whose compute follows from steps of their own are not told apart by their predictions alone.
+  if (c.whole_step_row) c.workload.compute += fmt::format("of row {}\n", *c.whole_step_row);
   c.strategy = strategy_of(study, row, c.request, settings);
   set_role(study, c);
   return c;

@@ -33,8 +33,9 @@ bool is_for_strategy(const Study& study, const Field& field);
 struct Workload {
   std::string job;       ///< model, cluster, batch and workers
   std::string settings;  ///< of the work, but for step_time; of a key that is set twice the last; and the calibration
-  std::string compute;   ///< step_time, and the cells in the columns of `calibrate.step_time.key`
-  std::string fits;      ///< which fitted parameters are set for it
+  std::string
+      compute;       ///< step_time, or the row whose step it follows from, and the cells of `calibrate.step_time.key`
+  std::string fits;  ///< which fitted parameters are set for it
   friend bool operator==(const Workload&, const Workload&) = default;
 };
 

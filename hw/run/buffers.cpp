@@ -45,7 +45,7 @@ void Buffers::find_lives(int iterations) {
       own.pushed = own.pushed || (op.kind() == OpKind::Transfer && op.transfer().pushes());
       own.applied = own.applied || (is_update(op) && op.bytes() > 0.0);
       own.each = own.each || (is_update(op) && op.grouping != kWholeJob);
-      own.spare = std::max(own.spare, op.spare);
+      for (const After& after : op.after) own.may_miss = std::max(own.may_miss, after.may_miss);
     }
     for (const After& after : op.after) {
       const Op& before = plan.ops[static_cast<std::size_t>(after.op)];
@@ -165,9 +165,9 @@ void Buffers::add(const Instance& i, int iteration) {
   const std::lock_guard lock(tensor.mutex);
   const auto& arrived = tensor.arrived.at(i.group)[slot(op, iteration)];
   Sum& sum = tensor.sums[slot(op, iteration)];
-  const int needed = roles_.plan().rank_count() - life(op).spare;
+  const int needed = roles_.plan().rank_count() - life(op).may_miss;
   const bool late = iteration < tensor.updates || static_cast<int>(sum.added.size()) == needed;
-  if (life(op).spare > 0 && late) return;
+  if (life(op).may_miss > 0 && late) return;
   sum.added.push_back(roles_.ranks_of(i).front());
   if (sum.added.size() == 1) {
     std::copy(arrived.begin(), arrived.end(), sum.values.begin());
@@ -189,7 +189,7 @@ void Buffers::update(const Instance& i, int iteration) {
   ++tensor.updates;
   if (tensor.parameters != nullptr) {
     tensor.parameters->apply(sum.values);
-    if (life(op).spare > 0) check_applied(i, iteration, tensor, added);
+    if (life(op).may_miss > 0) check_applied(i, iteration, tensor, added);
   } else {
     // The next sum starts in other memory: slow readers may still be reading this one.
     std::swap(sum.values, tensor.result);
@@ -264,7 +264,7 @@ void Buffers::check_moved_on(const Instance& i, bool all) {
   Pulled& pulled = pulls_.at(i.op);
   const auto samples = sample_positions(pulled.values.size());
   std::vector<float>& before = pulled.versions.back();
-  const bool twice = life(roles_.op(i)).spare > 0;
+  const bool twice = life(roles_.op(i)).may_miss > 0;
   for (std::size_t k = 0; k < samples.size(); ++k) {
     const float now = pulled.values[samples[k]];
     // All values begin at 0.

@@ -81,7 +81,7 @@ private:
     bool pushed = false;   ///< workers push to it; others keep their values
     bool applied = false;  ///< its server applies the optimizer
     bool each = false;     ///< every gradient on its own
-    int spare = 0;         ///< gradients that a sum can do without (Op::spare)
+    int may_miss = 0;      ///< gradients that a sum can do without (After::may_miss)
     int behind = 0;        ///< updates that may be missing in what is read
   };
 
@@ -90,7 +90,7 @@ private:
   void add_push(OpId id, AgentId self);
   void add_pull(OpId id, AgentId self);
   /// Whether only the server knows which gradients its values have seen.
-  [[nodiscard]] static bool by_arrival(const Life& life) { return life.each || life.spare > 0; }
+  [[nodiscard]] static bool by_arrival(const Life& life) { return life.each || life.may_miss > 0; }
   [[nodiscard]] const Life& life(const Op& op) const { return lives_[static_cast<std::size_t>(op.tensor())]; }
   /// Which of the memories of a tensor an iteration has.
   [[nodiscard]] std::size_t slot(const Op& op, int iteration) const {

@@ -41,7 +41,8 @@ Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& in
       collectives_(collectives),
       device_(device),
       duties_(duties_of(roles, options.self)),
-      queues_(roles.plan().queues.size()),
+      queues_(roles.plan().queues.begin(), roles.plan().queues.end()),
+      countdown_(duties_.waits()),
       ended_by_(static_cast<std::size_t>(roles.plan().rank_count()), -1),
       communication_(std::make_unique<WorkerThreads>(1)) {
   if (roles.is_server(options.self)) server_ = std::make_unique<WorkerThreads>(server_threads(roles.plan()));
@@ -73,7 +74,7 @@ void Executor::run_iterations() {
   if (duties_.tasks.empty() && duties_.ends + duties_.asked == 0) finished_ = options_.iterations;
   device_free_ = now_s();
   for (std::size_t task = 0; finished_ == 0 && task < duties_.tasks.size(); ++task)
-    if (duties_.tasks[task].waits_in(0) == 0) ready(static_cast<std::int32_t>(task), 0, device_free_);
+    if (countdown_.left(task, 0) == 0) ready(static_cast<std::int32_t>(task), 0, device_free_);
   double heard = now_s();
   while (finished_ < options_.iterations) {
     const double limit = heard + options_.timeout_s;
@@ -102,7 +103,7 @@ std::string Executor::waiting_for() const {
   int listed = 0;
   for (std::size_t task = 0; task < duties_.tasks.size() && listed < 3; ++task) {
     const Instance& i = duties_.tasks[task].instance;
-    if (now.done[task] != 0 || now.pending[task] > 0 || started_.contains({finished_, i})) continue;
+    if (now.done[task] != 0 || countdown_.left(task, finished_) > 0 || started_.contains({finished_, i})) continue;
     out += fmt::format("{}'{}'", listed++ > 0 ? ", " : "", title_of(roles_.plan(), op_of(i)));
   }
   for (const auto& [key, at] : started_)
@@ -116,7 +117,6 @@ Executor::Iteration& Executor::iteration(int k) {
     auto next = std::make_unique<Iteration>();
     next->left = duties_.ends + duties_.asked + static_cast<std::int64_t>(duties_.tasks.size());
     next->done.assign(duties_.tasks.size(), 0);
-    for (const auto& task : duties_.tasks) next->pending.push_back(task.waits_in(static_cast<int>(iterations_.size())));
     next->ready.assign(duties_.tasks.size(), 0.0);
     iterations_.push_back(std::move(next));
   }
@@ -174,7 +174,7 @@ void Executor::release(const Instance& ended, int k, double at) {
     Iteration& target = iteration(k + next.lag);
     const auto task = static_cast<std::size_t>(next.task);
     target.ready[task] = std::max(target.ready[task], at);
-    if (--target.pending[task] == 0) ready(next.task, k + next.lag, target.ready[task]);
+    if (countdown_.tell(task, k + next.lag)) ready(next.task, k + next.lag, target.ready[task]);
   }
 }
 
@@ -184,41 +184,25 @@ void Executor::ready(std::int32_t task, int k, double at) {
   if (op.queue < 0) return start(instance, k, at);
   const Queue& queue = roles_.plan().queues[static_cast<std::size_t>(op.queue)];
   const int priority = queue.ordering == Ordering::Priority ? op.priority : 0;
-  queues_[static_cast<std::size_t>(op.queue)].waiting.insert({priority, sequence_++, task, k, at});
+  queues_[static_cast<std::size_t>(op.queue)].wait(priority, sequence_++, {task, k, at}, load_of(op));
   serve(op.queue);
 }
 
-bool Executor::admits(const Queue& queue, const QueueState& state, double bytes) const {
-  if (queue.slots > 0 && state.in_service >= queue.slots) return false;
-  if (queue.credit <= 0.0 || state.in_service == 0) return true;
-  return queue.strict ? state.in_flight + bytes <= queue.credit : state.in_flight < queue.credit;
+/// A host's threads are the operating system's: of a queue's slots each takes one.
+Executor::Service::Load Executor::load_of(const Op& op) {
+  return {1.0, op.bytes()};
 }
 
 void Executor::serve(QueueId id) {
-  const Queue& queue = roles_.plan().queues[static_cast<std::size_t>(id)];
-  QueueState& state = queues_[static_cast<std::size_t>(id)];
-  for (auto next = state.waiting.begin(); next != state.waiting.end();) {
-    const Waiting chosen = *next;
-    const Instance instance = duties_.tasks[static_cast<std::size_t>(chosen.task)].instance;
-    if (!admits(queue, state, op_of(instance).bytes())) {
-      if (!queue.strict || (queue.slots > 0 && state.in_service >= queue.slots)) return;
-      ++next;
-      continue;
-    }
-    next = state.waiting.erase(next);
-    ++state.in_service;
-    state.in_flight += op_of(instance).bytes();
-    start(instance, chosen.iteration, chosen.ready);
-  }
+  while (const auto next = queues_[static_cast<std::size_t>(id)].next())
+    start(duties_.tasks[static_cast<std::size_t>(next->task)].instance, next->iteration, next->ready);
 }
 
 void Executor::leave_queue(const Instance& instance) {
   const Op& op = op_of(instance);
   const std::int32_t position = duties_.index_of(instance);
   if (op.queue < 0 || position < 0 || duties_.task_of[static_cast<std::size_t>(position)] < 0) return;
-  QueueState& state = queues_[static_cast<std::size_t>(op.queue)];
-  --state.in_service;
-  state.in_flight -= op.bytes();
+  queues_[static_cast<std::size_t>(op.queue)].leave(load_of(op));
   serve(op.queue);
 }
 
@@ -343,8 +327,8 @@ void Executor::ended(const Instance& instance, int k, double at) {
     links_.send(other, {.kind = FrameKind::Ended, .op = instance.op, .group = instance.group, .iteration = reached});
   const std::int32_t task = duties_.task_of[static_cast<std::size_t>(position)];
   if (task >= 0) iteration(k).done[static_cast<std::size_t>(task)] = 1;
-  if (instance.op == roles_.plan().step_end) record_.step_ends.push_back(at);
-  if (instance.op == roles_.plan().global_step) record_.global_step_ends.push_back(at);
+  if (instance.op == roles_.plan().progress.step_end) record_.step_ends.push_back(at);
+  if (instance.op == roles_.plan().progress.global_step) record_.global_step_ends.push_back(at);
   auto& end = record_.iteration_end[static_cast<std::size_t>(k)];
   end = std::max(end, at);
   count_off(k);
@@ -352,20 +336,20 @@ void Executor::ended(const Instance& instance, int k, double at) {
 
 void Executor::hear_of_step(const Instance& ended, int k) {
   const Plan& plan = roles_.plan();
-  if (plan.global_step < 0) return;
-  if (ended.op == plan.global_step) newest_ = std::max(newest_, k);
-  if (ended.op != plan.step_end || !roles_.is_server(options_.self)) return;
+  if (plan.progress.global_step < 0) return;
+  if (ended.op == plan.progress.global_step) newest_ = std::max(newest_, k);
+  if (ended.op != plan.progress.step_end || !roles_.is_server(options_.self)) return;
   int& before = ended_by_[static_cast<std::size_t>(ended.group)];
   leave_out(ended.group, before + 1, k);
   before = k;
 }
 
 int Executor::catch_up(const Instance& ended, int k) {
-  if (ended.op != roles_.plan().step_end || newest_ <= k) return k;
+  if (ended.op != roles_.plan().progress.step_end || newest_ <= k) return k;
   leave_out(ended.group, k, newest_);
   for (const auto& next : duties_.next_of_left_out) {
     if (newest_ + next.lag >= options_.iterations) continue;
-    --iteration(newest_ + next.lag).pending[static_cast<std::size_t>(next.task)];
+    countdown_.tell(static_cast<std::size_t>(next.task), newest_ + next.lag);
   }
   return newest_;
 }
@@ -379,8 +363,10 @@ void Executor::leave_out(int rank, int from, int newest) {
 void Executor::count_off(int k, std::int64_t parts) {
   iteration(k).left -= parts;
   while (finished_ < static_cast<int>(iterations_.size()) &&
-         iterations_[static_cast<std::size_t>(finished_)]->left == 0)
+         iterations_[static_cast<std::size_t>(finished_)]->left == 0) {
+    countdown_.forget(finished_);
     *iterations_[static_cast<std::size_t>(finished_++)] = {};
+  }
 }
 
 }  // namespace simsync

@@ -13,6 +13,8 @@
 #include "hw/run/measurement.hpp"
 #include "hw/run/rank_device.hpp"
 #include "hw/run/worker_threads.hpp"
+#include "sim/plan/countdown.hpp"
+#include "sim/plan/service_queue.hpp"
 
 namespace simsync {
 
@@ -35,25 +37,15 @@ public:
 
 private:
   struct Waiting {
-    int priority;
-    std::int64_t sequence;
     std::int32_t task;
     int iteration;
     double ready;
-    auto operator<=>(const Waiting& other) const {
-      return std::tie(priority, sequence) <=> std::tie(other.priority, other.sequence);
-    }
   };
-  struct QueueState {
-    int in_service = 0;
-    double in_flight = 0.0;
-    std::set<Waiting> waiting;
-  };
+  using Service = ServiceQueue<Waiting>;
   struct Iteration {
-    std::vector<std::int32_t> pending;  ///< by task
-    std::vector<double> ready;          ///< by task: when the last of what it waits for ended
-    std::vector<char> done;             ///< by task
-    std::int64_t left = 0;              ///< tasks not started, instances not ended here, transfers not asked for
+    std::vector<double> ready;  ///< by task: when the last of what it waits for ended
+    std::vector<char> done;     ///< by task
+    std::int64_t left = 0;      ///< tasks not started, instances not ended here, transfers not asked for
   };
   struct Timer {
     double at;
@@ -69,7 +61,7 @@ private:
   void release(const Instance& ended, int iteration, double at);
   void ready(std::int32_t task, int iteration, double at);
   void serve(QueueId queue);
-  [[nodiscard]] bool admits(const Queue& queue, const QueueState& state, double bytes) const;
+  [[nodiscard]] static Service::Load load_of(const Op& op);
   void leave_queue(const Instance& instance);
   void start(const Instance& instance, int iteration, double at);
   void start_host_work(const Instance& instance, int iteration, double at);
@@ -103,12 +95,13 @@ private:
   RankDevice* device_;
   Duties duties_;
   std::vector<std::unique_ptr<Iteration>> iterations_;
-  std::vector<QueueState> queues_;
+  std::vector<Service> queues_;
+  Countdown countdown_;  ///< by task
   std::int64_t sequence_ = 0;
   double device_free_ = 0.0;  ///< when the device has done what it was given
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
   int finished_ = 0;           ///< iterations that have ended here
-  int newest_ = -1;            ///< the last Plan::global_step that this agent knows of
+  int newest_ = -1;            ///< the last ProgressPolicy::global_step that this agent knows of
   std::vector<int> ended_by_;  ///< server: the last iteration that each rank has ended
   AgentRecord record_;
   std::map<std::pair<int, Instance>, double> started_;

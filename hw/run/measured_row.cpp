@@ -26,7 +26,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
   std::vector<double> slowdowns;
   for (int rank = 0; rank < problem.plan.rank_count(); ++rank) slowdowns.push_back(device_slowdown(problem, rank));
   std::sort(slowdowns.begin(), slowdowns.end());
-  const int needed = request.workers - problem.plan.backups;
+  const int needed = request.workers - problem.plan.progress.backups;
   const double slowest = slowdowns[static_cast<std::size_t>(needed) - 1];
   const double step = measured.step().value();
   const double compute = slowest * problem.profile.step().value();

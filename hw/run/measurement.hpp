@@ -30,7 +30,7 @@ struct Measurement {
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
   std::vector<Seconds> rank_steps;  ///< of ranks at their own pace: the mean step of each; else empty
   std::vector<double> staleness;    ///< see WorkerPace; empty where late ranks are left behind
-  bool left_behind = false;         ///< steps went on without late ranks (Plan::global_step)
+  bool left_behind = false;         ///< steps went on without late ranks (ProgressPolicy::global_step)
   bool vary = false;                ///< ranks drew how long their steps take (Plan::steps_vary)
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average
@@ -50,7 +50,7 @@ struct AgentRecord {
   std::vector<double> iteration_start;   ///< when this agent started its first instance; negative: it starts none
   std::vector<double> iteration_end;     ///< when the last instance that ends at this agent ended
   std::vector<double> step_ends;         ///< when this rank ended its steps, where the plan has a `step_end`
-  std::vector<double> global_step_ends;  ///< see Plan::global_step, at the agent that ends it
+  std::vector<double> global_step_ends;  ///< see ProgressPolicy::global_step, at the agent that ends it
   std::vector<double> timed;             ///< what this agent's timed ops took together, from start to end of each
   std::vector<MeasuredSpan> spans;       ///< start or end is negative when it is not this agent that knows it
   std::int64_t checked = 0;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 #include <set>
 
 #include "base/error.hpp"
@@ -127,7 +126,10 @@ private:
     if (!starts(i)) return;
     starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)] =
         static_cast<std::int32_t>(out_.tasks.size());
-    out_.tasks.push_back({.instance = i, .waits = {-roles_.op(i).spare}});
+    Duties::Task task{.instance = i};
+    for (const After& after : roles_.op(i).after)
+      if (after.may_miss > 0) task.wait_for(-after.may_miss, after.lag);
+    out_.tasks.push_back(std::move(task));
   }
 
   std::int32_t position(const Instance& i) {
@@ -163,9 +165,7 @@ private:
       const AgentId from = teller(enders, other);
       if (other == agent_) {
         const std::int32_t task = starts_[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)];
-        auto& t = out_.tasks[static_cast<std::size_t>(task)];
-        if (static_cast<int>(t.waits.size()) <= lag) t.waits.resize(static_cast<std::size_t>(lag) + 1, 0);
-        ++t.waits[static_cast<std::size_t>(lag)];
+        out_.tasks[static_cast<std::size_t>(task)].wait_for(1, lag);
         out_.releases[static_cast<std::size_t>(position(before))].push_back({task, lag});
         if (is_left_out_before(before, i, lag)) out_.next_of_left_out.push_back({task, lag});
       }
@@ -178,7 +178,8 @@ private:
   /// Whether `i`, of the same rank, would wait for `before` in vain where the rank leaves that out.
   [[nodiscard]] bool is_left_out_before(const Instance& before, const Instance& i, int lag) const {
     const bool of_rank = roles_.op(before).grouping == kEachRank && roles_.op(i).grouping == kEachRank;
-    return of_rank && before.op != plan_.step_end && !comes_after_end(before) && (lag > 0 || comes_after_end(i));
+    return of_rank && before.op != plan_.progress.step_end && !comes_after_end(before) &&
+           (lag > 0 || comes_after_end(i));
   }
 
   void count_left_out(const Instance& i, std::int64_t parts) {
@@ -208,7 +209,7 @@ private:
     // Who started a transfer from its queue may serve the next one.
     if (op.kind() == OpKind::Transfer && op.queue >= 0 && roles_.starter(i) != agent_) tell(i, roles_.starter(i));
     // Servers learn what a rank leaves out from the iteration in which its step ends.
-    if (i.op != plan_.step_end || plan_.global_step < 0) return;
+    if (i.op != plan_.progress.step_end || plan_.progress.global_step < 0) return;
     for (AgentId server = plan_.rank_count(); server < roles_.agents(); ++server) tell(i, server);
   }
 
@@ -223,9 +224,20 @@ private:
 
 }  // namespace
 
-std::int32_t Duties::Task::waits_in(int k) const {
-  const std::size_t lags = std::min(waits.size(), static_cast<std::size_t>(k) + 1);
-  return std::accumulate(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(lags), 0);
+void Duties::Task::wait_for(std::int32_t instances, int lag) {
+  if (static_cast<int>(waits.size()) <= lag) waits.resize(static_cast<std::size_t>(lag) + 1, 0);
+  waits[static_cast<std::size_t>(lag)] += instances;
+}
+
+Countdown::Waits Duties::waits() const {
+  Countdown::Waits out{{0, std::vector<std::int32_t>(tasks.size(), 0)}};
+  for (std::size_t task = 0; task < tasks.size(); ++task)
+    for (std::size_t lag = 0; lag < tasks[task].waits.size(); ++lag) {
+      auto& waits = out[static_cast<int>(lag)];
+      waits.resize(tasks.size(), 0);
+      waits[task] = tasks[task].waits[lag];
+    }
+  return out;
 }
 
 Duties duties_of(const Roles& roles, AgentId agent) {

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/plan/countdown.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync {
@@ -62,8 +63,7 @@ struct Duties {
     Instance instance;
     /// By lag: instances of that many iterations before that must end first.
     std::vector<std::int32_t> waits = {0};
-    /// In iteration `k`, as far as there are any before it.
-    [[nodiscard]] std::int32_t waits_in(int k) const;
+    void wait_for(std::int32_t instances, int lag);
   };
   /// Tasks that wait for one instance; `lag` as in After.
   struct Release {
@@ -71,6 +71,7 @@ struct Duties {
     int lag = 0;
   };
   std::vector<Task> tasks;
+  [[nodiscard]] Countdown::Waits waits() const;
   /// Position of an instance in the tables below; -1: nothing here cares about it.
   [[nodiscard]] std::int32_t index_of(const Instance& i) const {
     return index[static_cast<std::size_t>(i.op)][static_cast<std::size_t>(i.group)];
@@ -80,8 +81,8 @@ struct Duties {
   std::vector<std::vector<AgentId>> notify;      ///< agents to tell when it ends here
   std::vector<std::int32_t> task_of;             ///< the task that starts it; -1: another agent does
   std::vector<char> ends_here;
-  /// What a rank leaves out here that goes on with a newer step (Plan::global_step): tasks, instances that end here and
-  /// transfers asked for, by rank: up to the end of its step, and after it.
+  /// What a rank leaves out here that goes on with a newer step (ProgressPolicy::global_step): tasks, instances that
+  /// end here and transfers asked for, by rank: up to the end of its step, and after it.
   struct LeftOut {
     std::int64_t until_end = 0;
     std::int64_t after_end = 0;

@@ -48,13 +48,13 @@ bool clip(PathPiece& piece, double from, double ready) {
 }
 
 /// What passes between the end of a span and `until`.
-PathPiece word_of(const Plan& plan, const Span& span, double until) {
-  PathPiece word;
-  word.begin = span.end;
-  word.length = Seconds{until} - span.end;
-  word.resource = kLatency;
-  word.what = "word of the end of " + title_of(plan, plan.ops[static_cast<std::size_t>(span.op)]);
-  return word;
+PathPiece message_of(const Plan& plan, const Span& span, double until) {
+  PathPiece message;
+  message.begin = span.end;
+  message.length = Seconds{until} - span.end;
+  message.resource = kLatency;
+  message.what = "control message of the end of " + title_of(plan, plan.ops[static_cast<std::size_t>(span.op)]);
+  return message;
 }
 
 /// Index of the span that ended last in an iteration.
@@ -94,9 +94,9 @@ std::vector<PathPiece> critical_path(const Plan& plan, const Cluster& cluster, c
     ready = stretch.ready == kNever ? kNever : std::min(ready, stretch.ready);
     at = stretch.cause;
     if (at < 0) break;
-    // Between two hosts word of the end takes its time.
-    PathPiece word = word_of(plan, spans[static_cast<std::size_t>(at)], stretch.begin);
-    if (word.length > Seconds{0.0} && clip(word, from, kNever)) path.push_back(std::move(word));
+    // Between two hosts the control message of the end takes its time.
+    PathPiece message = message_of(plan, spans[static_cast<std::size_t>(at)], stretch.begin);
+    if (message.length > Seconds{0.0} && clip(message, from, kNever)) path.push_back(std::move(message));
   }
   std::reverse(path.begin(), path.end());
   return path;

@@ -110,7 +110,7 @@ std::string span_of_steps(const Prediction& prediction) {
 /// Of steps that leave late workers behind.
 std::string backup_text(const Plan& plan, const Prediction& prediction) {
   const int workers = plan.rank_count();
-  const int needed = workers - plan.backups;
+  const int needed = workers - plan.progress.backups;
   double own = 0.0;
   for (const Seconds step : prediction.rank_steps) own += prediction.step / step;
   return fmt::format(
@@ -142,7 +142,7 @@ PaceLimit pace_limit(const Problem& problem, const Prediction& prediction) {
 }
 
 std::string pace_text(const Problem& problem, const Prediction& prediction) {
-  if (problem.plan.backups > 0) return backup_text(problem.plan, prediction);
+  if (problem.plan.progress.backups > 0) return backup_text(problem.plan, prediction);
   const int workers = problem.plan.rank_count();
   const double rate = workers / prediction.step.value();
   std::string out = fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each {}\n", rate,

@@ -30,7 +30,7 @@ FlowLimits::FlowLimits(const Prediction& prediction)
       by_owner_(traffic_.flows.size()) {
   for (std::size_t id = 0; id < traffic_.flows.size(); ++id) {
     by_path_[static_cast<std::size_t>(traffic_.flows[id].path)].push_back(static_cast<std::int32_t>(id));
-    for (const int link : way_of(traffic_.flows[id]).links)
+    for (const int link : route_of(traffic_.flows[id]).links)
       by_link_[static_cast<std::size_t>(link)].push_back(static_cast<std::int32_t>(id));
   }
   std::iota(by_owner_.begin(), by_owner_.end(), 0);
@@ -91,21 +91,21 @@ double FlowLimits::bytes_of_path(int path, double begin, double end) const {
 FlowLimit FlowLimits::limit_of(const FlowSpan& flow) const {
   const double begin = flow.start.value();
   const double end = flow.end.value();
-  const FlowPath& way = way_of(flow);
-  SIMSYNC_ASSERT(!way.links.empty());
+  const FlowPath& route = route_of(flow);
+  SIMSYNC_ASSERT(!route.links.empty());
   const auto rate = [&](int link) { return traffic_.links[static_cast<std::size_t>(link)].bandwidth.value(); };
-  int busiest = way.links.front();
-  int narrowest = way.links.front();
+  int busiest = route.links.front();
+  int narrowest = route.links.front();
   double most = 0.0;                    // bytes over rate: seconds of work for that link
   constexpr double kMore = 1.0 + 1e-9;  // of equally busy ones the first
-  for (const int link : way.links) {
+  for (const int link : route.links) {
     if (rate(link) < rate(narrowest)) narrowest = link;
     const double work = bytes_between(link, begin, end) / rate(link);
     if (work <= most * kMore) continue;
     most = work;
     busiest = link;
   }
-  const double cap = way.cap.value();
+  const double cap = route.cap.value();
   const bool capped = std::isfinite(cap) && bytes_of_path(flow.path, begin, end) / cap > most * kMore;
   const std::string& where = traffic_.links[static_cast<std::size_t>(capped ? narrowest : busiest)].name;
   const std::string role = role_of(where);

@@ -48,7 +48,7 @@ public:
   [[nodiscard]] std::vector<const FlowSpan*> flows_of(const Span& span) const;
 
 private:
-  [[nodiscard]] const FlowPath& way_of(const FlowSpan& flow) const {
+  [[nodiscard]] const FlowPath& route_of(const FlowSpan& flow) const {
     return traffic_.paths[static_cast<std::size_t>(flow.path)];
   }
   [[nodiscard]] double bytes_of_path(int path, double begin, double end) const;

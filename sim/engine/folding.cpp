@@ -16,6 +16,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
   if (plan.steps_vary()) return "every rank draws how long its steps take";
   if (std::string why = nodes_differ(plan, cluster); !why.empty()) return why;
   for (const Op& op : plan.ops) {
+    if (op.grouping > kWholeJob) return "groups of ranks on several nodes make nodes differ";
     const auto* all = std::get_if<Collective>(&op.body);
     if (all == nullptr) continue;
     if (std::string why = ranks_differ(all->algorithm, plan.rank_count()); !why.empty()) return why;

@@ -54,7 +54,7 @@ void Groups::index_instances() {
     first_.push_back(instances_);
     instances_ += static_cast<std::size_t>(count(plan_.ops[op].grouping));
     for (const After& after : plan_.ops[op].after)
-      releases_[static_cast<std::size_t>(after.op)].push_back({static_cast<OpId>(op), after.lag});
+      releases_[static_cast<std::size_t>(after.op)].push_back({static_cast<OpId>(op), after.lag, after.may_miss});
   }
 }
 
@@ -67,20 +67,10 @@ void Groups::count_waits() {
         const auto before = sharing(op.grouping, group, plan_.ops[static_cast<std::size_t>(after.op)].grouping);
         auto& waits = waits_[after.lag];
         waits.resize(instances_, 0);
-        waits[number(static_cast<OpId>(id), group)] += static_cast<std::int32_t>(before.size());
+        waits[number(static_cast<OpId>(id), group)] += static_cast<std::int32_t>(before.size()) - after.may_miss;
       }
-      waits_[0][number(static_cast<OpId>(id), group)] -= op.spare;
     }
   }
-}
-
-std::vector<std::int32_t> Groups::waits_in(int k) const {
-  std::vector<std::int32_t> out = waits_now();
-  for (const auto& [lag, waits] : waits_) {
-    if (lag == 0 || lag > k) continue;
-    for (std::size_t i = 0; i < instances_; ++i) out[i] += waits[i];
-  }
-  return out;
 }
 
 }  // namespace simsync::detail

@@ -2,11 +2,11 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
 #include "sim/engine/folding.hpp"
+#include "sim/plan/countdown.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
@@ -57,10 +57,8 @@ public:
   }
   /// Ops that wait for `op`: After::op is the waiting one.
   [[nodiscard]] const std::vector<After>& releases(OpId op) const { return releases_[static_cast<std::size_t>(op)]; }
-  /// By number: predecessors needed in iteration `k` and all before it, as far as these exist.
-  [[nodiscard]] std::vector<std::int32_t> waits_in(int k) const;
-  /// By number: predecessors in the same iteration.
-  [[nodiscard]] const std::vector<std::int32_t>& waits_now() const { return waits_.at(0); }
+  /// Predecessors, by number.
+  [[nodiscard]] const Countdown::Waits& waits() const { return waits_; }
 
 private:
   void index_instances();
@@ -75,7 +73,7 @@ private:
   std::vector<std::size_t> first_;  ///< op -> number of its first instance
   std::size_t instances_ = 0;
   std::vector<std::vector<After>> releases_;
-  std::map<int, std::vector<std::int32_t>> waits_;  ///< by lag, then by number
+  Countdown::Waits waits_;
 };
 
 }  // namespace simsync::detail

@@ -12,7 +12,8 @@ bool keeps_queue(const PortService& service) {
 
 }  // namespace
 
-Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency, Seconds own) {
+Seconds PortQueues::control_message(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency,
+                                    Seconds own) {
   const Seconds now = network_.now();
   Seconds queued;
   for (const LinkId id : links) queued += wait_at(id, links, 0.0);
@@ -24,7 +25,7 @@ Seconds PortQueues::word(int from_node, int to_node, const std::vector<LinkId>& 
 
 Seconds PortQueues::first_byte(int path, double bytes) const {
   Seconds sum;
-  const std::vector<int>& links = ways_.paths()[static_cast<std::size_t>(path)].links;
+  const std::vector<int>& links = routes_.paths()[static_cast<std::size_t>(path)].links;
   for (const int id : links) sum += wait_at(id, links, bytes);
   return sum;
 }
@@ -35,7 +36,7 @@ Seconds PortQueues::wait_at(int id, const std::vector<int>& links, double bytes)
   return service.turn.count > 0 ? in_turn(id, peer_of(id, links), bytes) : in_order(id, bytes);
 }
 
-/// The port at the other end of a way across one: it tells nodes apart, whichever of their devices send. -1: none.
+/// The port at the other end of a route across one: it tells nodes apart, whichever of their devices send. -1: none.
 int PortQueues::peer_of(int id, const std::vector<int>& links) const {
   for (const int other : links)
     if (other != id && link(other).service.turn.count > 0) return other;
@@ -49,7 +50,7 @@ Seconds PortQueues::in_turn(int id, int own_peer, double bytes) const {
   };
   std::map<int, Others> by_peer;
   network_.visit_flows(id, [&](int path, double left) {
-    Others& others = by_peer[peer_of(id, ways_.paths()[static_cast<std::size_t>(path)].links)];
+    Others& others = by_peer[peer_of(id, routes_.paths()[static_cast<std::size_t>(path)].links)];
     ++others.flows;
     others.left += std::max(0.0, left);
   });
@@ -88,10 +89,10 @@ Seconds PortQueues::in_order(int id, double bytes) const {
 
 /// The first of its links that leaves a flow the least share; -1: its cap does, or a link that keeps no queue.
 int PortQueues::port_of(int path) const {
-  const FlowPath& way = ways_.paths()[static_cast<std::size_t>(path)];
+  const FlowPath& route = routes_.paths()[static_cast<std::size_t>(path)];
   int port = -1;
-  double least = way.cap.value();
-  for (const int id : way.links) {
+  double least = route.cap.value();
+  for (const int id : route.links) {
     const double share = link(id).bandwidth.value() / static_cast<double>(network_.flows_across(id));
     if (share >= least) continue;
     least = share;

@@ -6,32 +6,31 @@
 
 #include "platforms/topology.hpp"
 #include "sim/engine/flow_network.hpp"
-#include "sim/engine/ways.hpp"
+#include "sim/engine/routes.hpp"
 
 namespace simsync::detail {
 
-/// The FlowNetwork lets all flows pass evenly, and words, which have no bytes, at once. Here is what that leaves out:
-/// words and first bytes wait for what is queued in each port on their way.
-/// Most ports serve bytes in the order of their arrival. A flow's bytes, and those that wait behind it on its
-/// connection, are queued in the port of its way that leaves it the least share, up to `queueing_delay`; in its other
-/// ports some of them are, up to `passing_delay`. Ports with fair queues let every other node whose bytes they
-/// pass have one `turn` first, and again before every further turn that the bytes need: even shares leave out only that
-/// the last turn is as dear as a full one. What the own node has queued there for the same one is left out.
-/// Network and ways must outlive it.
+/// The FlowNetwork lets all flows pass evenly, and control messages, which have no bytes, at once. Here is what that
+/// leaves out: control messages and first bytes wait for what is queued in each port on their route. Most ports serve
+/// bytes in the order of their arrival. A flow's bytes, and those that wait behind it on its connection, are queued in
+/// the port of its route that leaves it the least share, up to `queueing_delay`; in its other ports some of them are,
+/// up to `passing_delay`. Ports with fair queues let every other node whose bytes they pass have one `turn` first, and
+/// again before every further turn that the bytes need: even shares leave out only that the last turn is as dear as a
+/// full one. What the own node has queued there for the same one is left out. Network and routes must outlive it.
 class PortQueues {
 public:
-  PortQueues(const FlowNetwork& network, const Ways& ways) : network_(network), ways_(ways) {}
+  PortQueues(const FlowNetwork& network, const Routes& routes) : network_(network), routes_(routes) {}
 
   /// So many more bytes wait for their turn behind flows of a path, or fewer.
   void behind(int path, double bytes) { behind_[path] += bytes; }
-  /// From now until a word along `links`, which takes `latency` besides, has arrived, where bytes of its own connection
-  /// leave for `own` before it: turns of others pass meanwhile. Words between two nodes keep their order.
-  Seconds word(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency, Seconds own);
+  /// From now until a control message along `links`, which takes `latency` besides, has arrived, where bytes of its own
+  /// connection leave for `own` before it: turns of others pass meanwhile. Those between two nodes keep their order.
+  Seconds control_message(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency, Seconds own);
   /// What `bytes` along a path wait before the first leaves, beyond what sharing the ports evenly will cost them.
   [[nodiscard]] Seconds first_byte(int path, double bytes) const;
 
 private:
-  [[nodiscard]] const Link& link(int number) const { return ways_.links()[static_cast<std::size_t>(number)]; }
+  [[nodiscard]] const Link& link(int number) const { return routes_.links()[static_cast<std::size_t>(number)]; }
   /// What `bytes` that cross `links` wait for at one of them, beyond what sharing it evenly will cost them.
   [[nodiscard]] Seconds wait_at(int link, const std::vector<int>& links, double bytes) const;
   [[nodiscard]] Seconds in_order(int link, double bytes) const;
@@ -40,9 +39,9 @@ private:
   [[nodiscard]] int port_of(int path) const;
 
   const FlowNetwork& network_;
-  const Ways& ways_;
+  const Routes& routes_;
   std::map<int, double> behind_;                         ///< bytes, by path
-  std::map<std::pair<int, int>, Seconds> last_arrival_;  ///< of a word, by nodes
+  std::map<std::pair<int, int>, Seconds> last_arrival_;  ///< of a control message, by nodes
 };
 
 }  // namespace simsync::detail

@@ -22,7 +22,7 @@ void SendQueues::end(const ConnectionId& connection, double bytes) {
   queue.under_way = without(queue.under_way);
 }
 
-Seconds SendQueues::word(const ConnectionId& connection) const {
+Seconds SendQueues::control_message(const ConnectionId& connection) const {
   const Seconds most = cluster_.group_of(connection.from_node).cpu.send_ahead;
   const auto known = queues_.find(connection);
   if (most.value() <= 0.0 || known == queues_.end() || known->second.unsent <= 0.0) return {};
@@ -53,7 +53,7 @@ Seconds SendQueues::time_of(const Queue& queue) const {
   for (const int id : last.links) {
     if (!common(id)) continue;
     const double others = static_cast<double>(network_.flows_across(id)) - own;
-    const double rate = ways_.links()[static_cast<std::size_t>(id)].bandwidth.value();
+    const double rate = routes_.links()[static_cast<std::size_t>(id)].bandwidth.value();
     share = std::min(share, rate / (others / std::max(1, own) + 1.0));
   }
   return Seconds{std::max(0.0, queue.unsent - std::max(0.0, queue.under_way - left)) / share};

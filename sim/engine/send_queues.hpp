@@ -4,16 +4,16 @@
 #include <vector>
 
 #include "sim/engine/flow_network.hpp"
-#include "sim/engine/ways.hpp"
+#include "sim/engine/routes.hpp"
 
 namespace simsync::detail {
 
-/// A word follows the bytes that its process has handed to the same connection before (CpuClass::send_ahead). Cluster,
-/// network and ways must outlive it.
+/// A control message follows the bytes that its process has handed to the same connection before
+/// (CpuClass::send_ahead). Cluster, network and routes must outlive it.
 class SendQueues {
 public:
-  SendQueues(const Cluster& cluster, const FlowNetwork& network, const Ways& ways)
-      : cluster_(cluster), network_(network), ways_(ways) {}
+  SendQueues(const Cluster& cluster, const FlowNetwork& network, const Routes& routes)
+      : cluster_(cluster), network_(network), routes_(routes) {}
 
   /// So many bytes have been handed over, to go along a path,
   void hand_over(const ConnectionId& connection, int path, double bytes);
@@ -21,8 +21,9 @@ public:
   void start(const ConnectionId& connection, double bytes);
   /// and have arrived.
   void end(const ConnectionId& connection, double bytes);
-  /// What a word that is handed over now waits for those that have not been sent, at the rate that they have now.
-  [[nodiscard]] Seconds word(const ConnectionId& connection) const;
+  /// What a control message that is handed over now waits for those that have not been sent, at the rate that they have
+  /// now.
+  [[nodiscard]] Seconds control_message(const ConnectionId& connection) const;
 
 private:
   struct Queue {
@@ -31,11 +32,11 @@ private:
     double under_way = 0.0;  ///< of them
   };
   [[nodiscard]] Seconds time_of(const Queue& queue) const;
-  [[nodiscard]] const FlowPath& path_of(int path) const { return ways_.paths()[static_cast<std::size_t>(path)]; }
+  [[nodiscard]] const FlowPath& path_of(int path) const { return routes_.paths()[static_cast<std::size_t>(path)]; }
 
   const Cluster& cluster_;
   const FlowNetwork& network_;
-  const Ways& ways_;
+  const Routes& routes_;
   std::map<ConnectionId, Queue> queues_;
 };
 

@@ -7,7 +7,7 @@
 namespace simsync::detail {
 
 double TokenBuckets::left_of(int path, double bytes) {
-  std::vector<Bucket*> on_way;
+  std::vector<Bucket*> on_route;
   double left = 0.0;
   for (const int id : links_of(path)) {
     const PortService& service = link(id).service;
@@ -17,10 +17,10 @@ double TokenBuckets::left_of(int path, double bytes) {
     if (network_.flows_across(id) > 0) return bytes;
     fill(bucket, id);
     left = std::max(left, slow_part(bucket, id, bytes));
-    on_way.push_back(&bucket);
+    on_route.push_back(&bucket);
   }
-  if (on_way.empty()) return bytes;
-  for (Bucket* bucket : on_way) {
+  if (on_route.empty()) return bytes;
+  for (Bucket* bucket : on_route) {
     bucket->tokens = std::max(0.0, bucket->tokens - (bytes - left));
     bucket->at_once = std::max(0.0, bucket->at_once - bytes);
   }

@@ -155,9 +155,9 @@ double expected_largest(int draws) {
 namespace {
 
 /// By how much ranks in lock step are held up in every step by the slowest of them, as a factor of their compute. Steps
-/// that are drawn one by one (Plan::step_variation) need none.
+/// that are drawn one by one (Draws::step_variation) need none.
 double waiting_for_slowest(const PlanWriter& writer) {
-  if (!in_lock_step(writer.strategy) || writer.plan.step_variation > 0.0) return 1.0;
+  if (!in_lock_step(writer.strategy) || writer.plan.draws.step_variation > 0.0) return 1.0;
   double variation = 0.0;
   for (const int node : writer.plan.nodes)
     variation = std::max(variation, writer.cluster.devices.at(writer.cluster.group_of(node).device).compute_variation);
@@ -309,8 +309,8 @@ void merge_compute(Plan& plan) {
   const auto moved = [&](OpId id) { return renumbered[static_cast<std::size_t>(into[static_cast<std::size_t>(id)])]; };
   for (Op& op : kept)
     for (After& after : op.after) after.op = moved(after.op);
-  if (plan.step_end >= 0) plan.step_end = moved(plan.step_end);
-  if (plan.global_step >= 0) plan.global_step = moved(plan.global_step);
+  if (plan.progress.step_end >= 0) plan.progress.step_end = moved(plan.progress.step_end);
+  if (plan.progress.global_step >= 0) plan.progress.global_step = moved(plan.progress.global_step);
   plan.ops = std::move(kept);
 }
 
@@ -406,9 +406,9 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
                             .to_update = {}};
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
-  writer.plan.step_variation = profile.variation;
-  writer.plan.seed = profile.seed;
-  writer.plan.backups = strategy.graph.backups;
+  writer.plan.draws.step_variation = profile.variation;
+  writer.plan.draws.seed = profile.seed;
+  writer.plan.progress.backups = strategy.graph.backups;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
   writer.plan.set_ranks(cluster.workers(strategy.graph.workers));
   write_queues(writer);

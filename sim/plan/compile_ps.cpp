@@ -31,8 +31,8 @@ bool sums_on_hosts(const PlanWriter& writer) {
                      [&](const auto& how) { return std::any_of(how.shards.begin(), how.shards.end(), on_host); });
 }
 
-/// What the first worker's host knows for all of them.
-OpId write_word(PlanWriter& writer, const std::vector<After>& returned, const char* label) {
+/// What the first worker's host knows of all of them.
+OpId write_join(PlanWriter& writer, const std::vector<After>& returned, const char* label) {
   Op op;
   op.grouping = kWholeJob;
   op.body = HostWork{.at = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}}};
@@ -49,11 +49,11 @@ std::vector<After> write_returned(PlanWriter& writer, const std::vector<Variable
     returned.insert(returned.end(), variable.returned().begin(), variable.returned().end());
     own.insert(own.end(), variable.summed().begin(), variable.summed().end());
   }
-  if (returned.empty()) writer.plan.backups = 0;  // a model without variables: nobody is late
-  if (writer.plan.backups == 0) return returned;
+  if (returned.empty()) writer.plan.progress.backups = 0;  // a model without variables: nobody is late
+  if (writer.plan.progress.backups == 0) return returned;
   // TensorFlow: a worker whose gradients were taken or dropped takes the token of a step that has ended.
-  writer.plan.global_step = write_word(writer, returned, "global step");
-  own.push_back({writer.plan.global_step, 0});
+  writer.plan.progress.global_step = write_join(writer, returned, "global step");
+  own.push_back({writer.plan.progress.global_step, 0});
   return own;
 }
 
@@ -92,13 +92,13 @@ void write_parameter_servers(PlanWriter& writer) {
     op.after.push_back({writer.backward.front(), 0});
     // All workers have ended their step: what the fastest ones wait for, so many steps later.
     if (const auto slack = writer.strategy.graph.slack)
-      op.after.push_back({write_word(writer, returned, "clock of the slowest worker"), *slack});
+      op.after.push_back({write_join(writer, returned, "clock of the slowest worker"), *slack});
     op.random_order = writer.strategy.graph.random_pull_order;
     op.reason = {Phase::Start, -1, "next step"};
     start = writer.add(std::move(op));
-    if (ahead) writer.plan.step_end = start;
+    if (ahead) writer.plan.progress.step_end = start;
     // A layer without variables does not go ahead of a step that may be left out.
-    if (writer.plan.global_step >= 0) writer.gates[0].push_back(start);
+    if (writer.plan.progress.global_step >= 0) writer.gates[0].push_back(start);
   }
   for (VariableOnServers* variable : reading_order(writer.strategy, all)) variable->write_pull(start);
   for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);

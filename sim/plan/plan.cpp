@@ -10,78 +10,10 @@
 
 namespace simsync {
 
-const char* name_of(Phase phase) {
-  switch (phase) {
-    case Phase::Forward:
-      return "forward";
-    case Phase::Backward:
-      return "backward";
-    case Phase::Copy:
-      return "copy";
-    case Phase::Aggregate:
-      return "aggregate";
-    case Phase::Push:
-      return "push";
-    case Phase::RemoteCall:
-      return "remote call";
-    case Phase::Dispatch:
-      return "dispatch";
-    case Phase::Serve:
-      return "serve";
-    case Phase::Update:
-      return "update";
-    case Phase::Pull:
-      return "pull";
-    case Phase::Synchronize:
-      return "synchronize";
-    case Phase::Start:
-      return "start";
-  }
-  return "?";
-}
-
-Phase phase_of(HostAction action) {
-  switch (action) {
-    case HostAction::Wait:
-      return Phase::Start;
-    case HostAction::Sum:
-      return Phase::Aggregate;
-    case HostAction::Apply:
-      return Phase::Update;
-    case HostAction::Serve:
-      return Phase::Serve;
-    case HostAction::Dispatch:
-      return Phase::Dispatch;
-    case HostAction::RemoteCall:
-      return Phase::RemoteCall;
-  }
-  return Phase::Start;
-}
-
-double Op::bytes() const {
-  switch (kind()) {
-    case OpKind::Compute:
-      return 0.0;
-    case OpKind::HostWork:
-      return host().bytes;
-    case OpKind::Transfer:
-      return transfer().bytes;
-    case OpKind::Collective:
-      return collective().bytes;
-  }
-  return 0.0;
-}
-
-std::int32_t Op::tensor() const {
-  if (const auto* work = std::get_if<HostWork>(&body)) return work->tensor;
-  const auto* moved = std::get_if<Transfer>(&body);
-  return moved != nullptr ? moved->tensor : -1;
-}
-
 Random draws_of(const Plan& plan, std::uint64_t purpose, int group, int iteration) {
   constexpr std::uint64_t kMostGroups = 1'000'003;
   constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // seeds up to 2^32 do not meet within a run
-  return Random((plan.seed - 1) * kApart + 1 + 2 * purpose + static_cast<std::uint64_t>(group) +
+  return Random((plan.draws.seed - 1) * kApart + 1 + 2 * purpose + static_cast<std::uint64_t>(group) +
                 kMostGroups * static_cast<std::uint64_t>(iteration));
 }
 
@@ -119,9 +51,9 @@ Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
       work.samples.empty() ? work.duration : work.samples[profiled_step(plan, work.samples.size(), rank, iteration)];
   const bool apart = iteration == 0 && !plan.has_common_steps();
   const double late = apart ? 1.0 + random.unit() * (plan.rank_count() - 1) : 1.0;
-  if (plan.step_variation <= 0.0) return late * drawn;
+  if (plan.draws.step_variation <= 0.0) return late * drawn;
   // Uniform between 1 - sqrt(3) v and 1 + sqrt(3) v: mean 1, standard deviation v.
-  const double reach = std::sqrt(3.0) * plan.step_variation;
+  const double reach = std::sqrt(3.0) * plan.draws.step_variation;
   return late * (1.0 + reach * (2.0 * random.unit() - 1.0)) * drawn;
 }
 
@@ -138,8 +70,8 @@ std::vector<bool> after_step_end(const Plan& plan) {
     for (const After& after : plan.ops[id].after)
       if (after.lag == 0) releases[static_cast<std::size_t>(after.op)].push_back(static_cast<OpId>(id));
   std::vector<bool> out(plan.ops.size(), false);
-  std::vector<OpId> to_visit{plan.step_end};
-  while (!to_visit.empty() && plan.step_end >= 0) {
+  std::vector<OpId> to_visit{plan.progress.step_end};
+  while (!to_visit.empty() && plan.progress.step_end >= 0) {
     const OpId op = to_visit.back();
     to_visit.pop_back();
     for (const OpId next : releases[static_cast<std::size_t>(op)]) {
@@ -193,11 +125,11 @@ void check(const Plan& plan) {
   std::vector<std::vector<OpId>> releases(plan.ops.size());
   for (OpId id = 0; id < ops; ++id) {
     const Op& op = plan.ops[static_cast<std::size_t>(id)];
-    SIMSYNC_ASSERT(op.spare >= 0 && (op.spare == 0 || op.spare < plan.rank_count()));
     SIMSYNC_ASSERT(op.grouping >= 0 && op.grouping < static_cast<GroupingId>(plan.groupings.size()));
     SIMSYNC_ASSERT(op.queue >= -1 && op.queue < static_cast<QueueId>(plan.queues.size()));
     for (const After& after : op.after) {
       SIMSYNC_ASSERT(after.op >= 0 && after.op < ops && after.lag >= 0);
+      SIMSYNC_ASSERT(after.may_miss == 0 || (after.may_miss > 0 && after.may_miss < plan.rank_count()));
       if (after.lag != 0) continue;
       ++waits[static_cast<std::size_t>(id)];
       releases[static_cast<std::size_t>(after.op)].push_back(id);

@@ -292,7 +292,7 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   adding.time += per_tensor(piece);
   Op sum = server_work(piece, grouping, HostAction::Sum, adding, gathered);
   sum.after = {sent};
-  if (w_.plan.backups > 0) sum.host().late = per_tensor(piece);
+  if (w_.plan.progress.backups > 0) sum.host().late = per_tensor(piece);
   // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
   // pieces.
   sum.host().one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
@@ -307,8 +307,7 @@ After VariableOnServers::update(const Piece& piece, After summed) {
   if (!piece.how.sync) applying.time += per_tensor(piece);
   const GroupingId grouping = piece.how.sync ? kWholeJob : piece.how.local_aggregation ? kEachNode : kEachRank;
   Op op = server_work(piece, grouping, HostAction::Apply, applying, here ? piece.bytes : 0.0);
-  op.after = {summed};
-  op.spare = w_.plan.backups;
+  op.after = {{summed.op, summed.lag, w_.plan.progress.backups}};
   return {w_.add(std::move(op)), piece.how.staleness};
 }
 
@@ -322,7 +321,7 @@ OpId VariableOnServers::pull(const Piece& piece, After fresh) {
   // What a server process sends to another node does not wait for what the worker process beside it pushes there.
   op.transfer().connection = w_.strategy.graph.shared_process ? 0 : 1;
   op.transfer().receiver_initiated = op.queue >= 0;  // a queue belongs to the worker
-  // What is asked for finds the server's thread later, see Telling::ask.
+  // Where the receiver asks for it, the server's thread is woken by the request (ControlMessages::request).
   if (!op.transfer().asks_host()) fresh = dispatched(piece, grouping, fresh);
   if (per_tensor(piece).value() > 0.0) {
     Op serve = server_work(piece, grouping, HostAction::Serve, {per_tensor(piece)}, 0.0);

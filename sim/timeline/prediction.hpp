@@ -83,14 +83,14 @@ struct Prediction {
   Seconds compute;                      ///< slowest device: its compute ops without any waiting
   Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
   int simulated_ranks = 0;
-  /// Of ranks at their own pace (Plan::step_end), else empty: each one's mean step, and the share of steps by how many
-  /// steps of others ended meanwhile (empty where late ones are left behind).
+  /// Of ranks at their own pace (ProgressPolicy::step_end), else empty: each one's mean step, and the share of steps by
+  /// how many steps of others ended meanwhile (empty where late ones are left behind).
   std::vector<Seconds> rank_steps;
   std::vector<double> staleness;
   int warm_up = 0;           ///< first of `steps` that do not count, where steps are common and vary
   double step_error = 0.0;   ///< of `step`, where steps vary (Plan::steps_vary): see relative_error
   int steps_per_worker = 0;  ///< so many were simulated on average of ranks, where steps vary
-  double dropped = 0.0;      ///< share of the gradients' bytes that came too late (Plan::backups)
+  double dropped = 0.0;      ///< share of the gradients' bytes that came too late (ProgressPolicy::backups)
   std::int64_t flows = 0;
   std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
   bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing

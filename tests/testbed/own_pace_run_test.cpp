@@ -62,7 +62,7 @@ TEST_CASE("bounded staleness ties the fast workers to the slow one, and what the
 
 TEST_CASE("in lock step all wait for the worker that draws the longest step") {
   Plan plan = test::small_plan("ps", kWorkers);
-  plan.step_variation = 0.5;
+  plan.draws.step_variation = 0.5;
   LaunchOptions options = test::loopback(29'698);
   options.run.iterations = kSteps;
   options.slowdown.assign(kWorkers, 5.0);

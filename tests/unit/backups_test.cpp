@@ -90,7 +90,7 @@ std::vector<double> ends_on_paper(const Plan& plan, int steps) {
       continue;
     }
     there.push_back(rank);
-    if (static_cast<int>(there.size()) < plan.rank_count() - plan.backups) continue;
+    if (static_cast<int>(there.size()) < plan.rank_count() - plan.progress.backups) continue;
     ends.push_back(now);
     for (const int other : there) begin(other, current + 1, now);
     there.clear();
@@ -248,13 +248,13 @@ TEST_CASE("the plan says how many gradients an update can do without", "[backups
   const auto of_phase = [&](Phase phase) {
     return *std::find_if(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return op.reason.phase == phase; });
   };
-  CHECK(plan.backups == 1);
-  CHECK(of_phase(Phase::Update).spare == 1);
-  CHECK(of_phase(Phase::Aggregate).spare == 0);
+  CHECK(plan.progress.backups == 1);
+  CHECK(of_phase(Phase::Update).after.front().may_miss == 1);
+  CHECK(of_phase(Phase::Aggregate).after.front().may_miss == 0);
   CHECK(of_phase(Phase::Aggregate).host().late == Seconds{1e-4});
-  REQUIRE(plan.global_step >= 0);
-  CHECK(title_of(plan, plan.ops[static_cast<std::size_t>(plan.global_step)]) == "global step");
-  CHECK(plan.ops[static_cast<std::size_t>(plan.step_end)].grouping == kEachRank);
+  REQUIRE(plan.progress.global_step >= 0);
+  CHECK(title_of(plan, plan.ops[static_cast<std::size_t>(plan.progress.global_step)]) == "global step");
+  CHECK(plan.ops[static_cast<std::size_t>(plan.progress.step_end)].grouping == kEachRank);
   CHECK_THROWS_AS(closed_network(plan, cluster), PlanError);
 }
 

@@ -297,7 +297,7 @@ TEST_CASE("a worker at its own pace draws from the profiled steps", "[async]") {
 TEST_CASE("a rank draws each profiled step equally often in a block of steps", "[async]") {
   Plan plan;
   plan.set_ranks({{0, 0}, {1, 0}});
-  plan.step_end = 0;
+  plan.progress.step_end = 0;
   CHECK(longest_block(plan) == 0);
   for (const auto& [profiled, length] : {std::pair{1, 24}, {2, 24}, {7, 21}, {24, 24}, {25, 25}, {300, 300}}) {
     Op op;
@@ -345,7 +345,7 @@ TEST_CASE("orders are drawn from a seed, for every group and iteration", "[async
   Op op;
   op.random_order = true;
   const auto order = [&](std::uint64_t seed, int group, int iteration) {
-    plan.seed = seed;
+    plan.draws.seed = seed;
     std::vector<int> released{1, 2, 3, 4, 5, 6, 7, 8};
     draw_order(plan, op, group, iteration, released);
     return released;

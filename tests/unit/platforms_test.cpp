@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "platforms/device_name.hpp"
 #include "platforms/reader.hpp"
 #include "platforms/topology.hpp"
 #include "tests/support/catch.hpp"
@@ -71,6 +72,23 @@ TEST_CASE("the device catalogue gives a peak, an efficiency and a source for eac
     CHECK_FALSE(device.source.empty());
     for (const auto& [precision, peak] : device.peak) CHECK(device.compute_efficiency.contains(precision));
   }
+}
+
+TEST_CASE("a driver's name is told from that of another chip", "[platforms]") {
+  for (const auto& [driver, device] : {std::pair{"Tesla V100-SXM2-16GB", "V100-PCIE-32GB"},
+                                       {"NVIDIA A100-SXM4-80GB", "A100-PCIE-80GB"},
+                                       {"NVIDIA GeForce RTX 2080 Ti", "RTX-2080Ti"},
+                                       {"Tesla T4", "T4"},
+                                       {"NVIDIA TITAN Xp", "TITAN-Xp"},
+                                       {"GeForce GTX TITAN X", "TITAN-X-Maxwell"},
+                                       {"GRID K520", "K520"},
+                                       {"NVIDIA H100 80GB HBM3", "H100-SXM5-80GB"}})
+    CHECK(names_chip(driver, device));
+  for (const auto& [driver, device] : {std::pair{"Tesla V100-SXM2-16GB", "T4"},
+                                       {"Tesla T4", "V100-SXM2-16GB"},
+                                       {"NVIDIA RTX A6000", "RTX-6000"},
+                                       {"NVIDIA A100-SXM4-40GB", "A40"}})
+    CHECK_FALSE(names_chip(driver, device));
 }
 
 TEST_CASE("presets agree with their data sheets", "[platforms]") {

@@ -187,9 +187,9 @@ TEST_CASE("a seed reaches what workers draw, also in real runs", "[predict]") {
                     .settings = {{"strategy.sync", "false"}, {"seed", seed}}});
   };
   const Problem problem = asked("7");
-  CHECK(problem.plan.seed == 7);
+  CHECK(problem.plan.draws.seed == 7);
   const Problem real = for_real_run(problem);
-  CHECK(real.plan.seed == 7);
+  CHECK(real.plan.draws.seed == 7);
   const auto& ops = real.plan.ops;
   const auto computes = std::find_if(ops.begin(), ops.end(), [](const Op& op) { return op.kind() == OpKind::Compute; });
   CHECK(compute_time(real.plan, *computes, 1, 0) != compute_time(asked("8").plan, *computes, 1, 0));
@@ -281,7 +281,7 @@ TEST_CASE("a step with backup workers counts the gradients that it takes", "[pre
   CHECK_THAT(three.throughput() / all.throughput(), WithinRel(three.scaling_efficiency / all.scaling_efficiency, 1e-9));
   CHECK(all.dropped_pct == 0.0);
   CHECK(three.dropped_pct > 0.0);
-  CHECK(for_real_run(prepare(asked("1"))).plan.backups == 1);
+  CHECK(for_real_run(prepare(asked("1"))).plan.progress.backups == 1);
 }
 
 TEST_CASE("settings in one text are sorted, and the last of a key counts", "[predict]") {

@@ -1,4 +1,4 @@
-#include "sim/engine/telling.hpp"
+#include "sim/engine/control_messages.hpp"
 
 #include <algorithm>
 
@@ -16,14 +16,14 @@ bool ends_on_server(const Op& op) {
 
 }  // namespace
 
-Telling::Telling(const Plan& plan, const Groups& groups, const Topology& topology, PortQueues& ports,
-                 const SendQueues& sends)
+ControlMessages::ControlMessages(const Plan& plan, const Groups& groups, const Topology& topology, PortQueues& ports,
+                                 const SendQueues& sends)
     : plan_(plan), groups_(groups), topology_(topology), ports_(ports), sends_(sends) {
   for (const Op& op : plan.ops)
     if (const auto* moved = std::get_if<Transfer>(&op.body)) from_servers_ = std::max(from_servers_, moved->connection);
 }
 
-Seconds Telling::word(const Instance& done, OpId waiting, int group) {
+Seconds ControlMessages::notify(const Instance& done, OpId waiting, int group) {
   const Op& before = op_of(done.op);
   const Op& after = op_of(waiting);
   if (before.tensor() < 0 && after.tensor() < 0) return {};
@@ -31,29 +31,29 @@ Seconds Telling::word(const Instance& done, OpId waiting, int group) {
                  ends_on_server(before) ? from_servers_ : kFromWorkers);
 }
 
-Seconds Telling::ask(const Instance& transfer) {
+Seconds ControlMessages::request(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (op.tensor() < 0) return {};
   const int asked = node_at(op.transfer().from, op, transfer.group);
-  const Seconds way = between(starts_at(op, transfer.group), asked, kFromWorkers);
-  return op.transfer().asks_host() ? way + topology_.cluster().group_of(asked).cpu.dispatch_latency : way;
+  const Seconds travel = between(starts_at(op, transfer.group), asked, kFromWorkers);
+  return op.transfer().asks_host() ? travel + topology_.cluster().group_of(asked).cpu.dispatch_latency : travel;
 }
 
-Seconds Telling::answer(const Instance& transfer) {
+Seconds ControlMessages::acknowledge(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (op.tensor() < 0 || op.kind() != OpKind::Transfer) return {};
   return between(ends_at(op, transfer.group), starts_at(op, transfer.group), from_servers_);
 }
 
-int Telling::node_at(const End& end, const Op& op, int group) const {
+int ControlMessages::node_at(const End& end, const Op& op, int group) const {
   return end.kind == End::Kind::Fixed ? end.place.node : node_of_group(op, group);
 }
 
-int Telling::node_of_group(const Op& op, int group) const {
+int ControlMessages::node_of_group(const Op& op, int group) const {
   return groups_.first_place(op.grouping, group).node;
 }
 
-int Telling::starts_at(const Op& op, int group) const {
+int ControlMessages::starts_at(const Op& op, int group) const {
   switch (op.kind()) {
     case OpKind::Collective:
       return kNowhere;
@@ -67,15 +67,16 @@ int Telling::starts_at(const Op& op, int group) const {
   return kNowhere;
 }
 
-int Telling::ends_at(const Op& op, int group) const {
+int ControlMessages::ends_at(const Op& op, int group) const {
   return op.kind() == OpKind::Transfer ? node_at(op.transfer().to, op, group) : starts_at(op, group);
 }
 
-Seconds Telling::between(int from, int to, int connection) {
+Seconds ControlMessages::between(int from, int to, int connection) {
   if (from == to || from == kNowhere || to == kNowhere) return {};
   const auto [known, fresh] = known_.try_emplace({from, to});
   if (fresh) known->second = topology_.path({from, -1}, {to, -1});
-  return ports_.word(from, to, known->second.links, known->second.latency, sends_.word({from, to, connection}));
+  return ports_.control_message(from, to, known->second.links, known->second.latency,
+                                sends_.control_message({from, to, connection}));
 }
 
 }  // namespace simsync::detail

@@ -1,4 +1,4 @@
-// Ranks that come too late for a step that does without them (Plan::backups). Private to sim/engine.
+// Ranks that come too late for a step that does without them (ProgressPolicy::backups). Private to sim/engine.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace simsync::detail {
 
 /// What a rank leaves out that goes on with the newest step, and how much came too late. Empty for other plans.
-class LeftBehind {
+class BackupWorkers {
 public:
-  LeftBehind(const Plan& plan, const Groups& groups);
+  BackupWorkers(const Plan& plan, const Groups& groups);
 
   /// Of so many steps the first ones, which do not count.
   static constexpr std::size_t warm_up(std::size_t steps) { return steps / 5; }
 
-  /// Plan::global_step has ended once more.
+  /// ProgressPolicy::global_step has ended once more.
   void step_ended() { ++steps_; }
   /// The newest iteration whose step has ended.
   [[nodiscard]] int newest() const { return steps_ - 1; }

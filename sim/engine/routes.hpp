@@ -1,4 +1,4 @@
-// The ways that transfers and hops of collectives take through the FlowNetwork. Private to sim/engine.
+// The routes that transfers and hops of collectives take through the FlowNetwork. Private to sim/engine.
 #pragma once
 #include <compare>
 #include <map>
@@ -22,20 +22,20 @@ struct ConnectionId {
 };
 
 /// What one instance of a transfer has to cross.
-struct Way {
+struct Route {
   int path = -1;  ///< of the FlowNetwork; -1: nothing to cross
   Seconds delay;  ///< latency and fixed costs, before the bytes leave
   double extra_bytes = 0.0;
   ConnectionId connection;  ///< serves its transfers in turn
 };
 
-/// Finds ways and numbers each once. Plan, groups and topology must outlive it.
-class Ways {
+/// Finds routes and numbers each once. Plan, groups and topology must outlive it.
+class Routes {
 public:
   /// Begins a new problem in `network`, with the links of `topology`.
-  Ways(const Plan& plan, const Groups& groups, const Topology& topology, FlowNetwork& network);
+  Routes(const Plan& plan, const Groups& groups, const Topology& topology, FlowNetwork& network);
 
-  const Way& way_of(const Instance& transfer);
+  const Route& route_of(const Instance& transfer);
   /// Number of the path across these links, each flow at no more than `cap`.
   int path_along(const std::vector<int>& links, BytesPerSecond cap);
 
@@ -45,7 +45,7 @@ public:
   [[nodiscard]] const std::vector<FlowPath>& paths() const { return flow_paths_; }
 
 private:
-  [[nodiscard]] Way find(const Op& op, int group);
+  [[nodiscard]] Route find(const Op& op, int group);
   [[nodiscard]] Place place_of(const End& end, const Op& op, int group) const;
   int connection_link(const ConnectionId& connection, BytesPerSecond capacity);
 
@@ -54,7 +54,7 @@ private:
   const Topology& topology_;
   FlowNetwork& network_;
   std::vector<Link> links_;
-  std::vector<std::unique_ptr<Way>> ways_;                    ///< by number of the instance
+  std::vector<std::unique_ptr<Route>> routes_;                ///< by number of the instance
   std::map<std::pair<std::vector<int>, double>, int> known_;  ///< by links and cap
   std::vector<FlowPath> flow_paths_;
   std::map<ConnectionId, int> connection_links_;

@@ -1,16 +1,13 @@
-// Collectives of a replay, in whichever fidelity was chosen.
-#include <algorithm>
+#include "sim/engine/collective_runs.hpp"
 
-#include "base/error.hpp"
-#include "sim/engine/replay.hpp"
 #include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
 
-const RoutedSchedule& Replay::schedule_for(const Op& op, int simulated) {
+const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) {
   const Collective& all = op.collective();
-  const int group = groups_.number_in_plan(op.grouping, simulated);
-  const GroupShape shape = group_shape(plan_, plan_.grouping(op.grouping).ranks(group));
+  const int group = parts_.groups.number_in_plan(op.grouping, simulated);
+  const GroupShape shape = group_shape(parts_.plan, parts_.plan.grouping(op.grouping).ranks(group));
   const ScheduleKey key{.primitive = all.primitive,
                         .algorithm = all.algorithm,
                         .protocol = all.protocol,
@@ -20,26 +17,26 @@ const RoutedSchedule& Replay::schedule_for(const Op& op, int simulated) {
   auto& slot = schedules_[key];
   if (slot) return *slot;
   const RouteContext context{
-      plan_,
-      cluster_,
-      topology_,
-      folding_.nodes,
-      folding_.folded(),
-      [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return ways_.path_along(links, cap); }};
+      parts_.plan,
+      parts_.cluster,
+      parts_.topology,
+      parts_.folding.nodes,
+      parts_.folding.folded(),
+      [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return parts_.routes.path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, key));
   return *slot;
 }
 
-void Replay::start_collective(const Instance& instance) {
+void CollectiveRuns::start(const Instance& instance) {
   const Op& op = op_of(instance);
   const RoutedSchedule& schedule = schedule_for(op, instance.group);
-  if (free_active_.empty()) {
-    free_active_.push_back(static_cast<int>(active_.size()));
-    active_.push_back(std::make_unique<ActiveCollective>());
+  if (free_.empty()) {
+    free_.push_back(static_cast<int>(runs_.size()));
+    runs_.push_back(std::make_unique<Run>());
   }
-  const int run = free_active_.back();
-  free_active_.pop_back();
-  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+  const int run = free_.back();
+  free_.pop_back();
+  Run& collective = at(run);
   collective.instance = instance;
   collective.schedule = &schedule;
   collective.payload = op.collective().bytes;
@@ -53,19 +50,19 @@ void Replay::start_collective(const Instance& instance) {
   for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop)
     collective.blocked[hop] = static_cast<std::int32_t>(schedule.hops[hop].after.size());
   occupy_devices(instance, +1);
-  network_.after(op.collective().setup, token({.event = Event::CollectiveSetupEnds, .instance = instance, .run = run}));
+  parts_.agenda.after(op.collective().setup, {.event = Event::CollectiveSetupEnds, .instance = instance, .run = run});
 }
 
-void Replay::occupy_devices(const Instance& instance, int change) {
-  if (cluster_.collective.interference <= 0.0) return;
-  for (const int rank : groups_.ranks(op_of(instance).grouping, instance.group)) collective_on_device(rank, change);
+void CollectiveRuns::occupy_devices(const Instance& instance, int change) {
+  for (const int rank : parts_.groups.ranks(op_of(instance).grouping, instance.group))
+    parts_.devices.collective(rank, change);
 }
 
-void Replay::open_collective(int run) {
-  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+void CollectiveRuns::setup_ended(int run) {
+  Run& collective = at(run);
   const RoutedSchedule& schedule = *collective.schedule;
-  if (collective.left == 0) return close_collective(run);
-  if (folding_.fidelity == Fidelity::Steps) {
+  if (collective.left == 0) return close(run);
+  if (by_message()) {
     for (std::size_t hop = 0; hop < schedule.hops.size(); ++hop) try_message(run, static_cast<int>(hop));
     return;
   }
@@ -79,24 +76,25 @@ void Replay::open_collective(int run) {
   }
 }
 
-void Replay::start_later(int run, int hop) {
-  network_.after(active_[static_cast<std::size_t>(run)]->start_up[static_cast<std::size_t>(hop)],
-                 token({.event = Event::HopStarts, .run = run, .hop = hop}));
+void CollectiveRuns::start_later(int run, int hop) {
+  parts_.agenda.after(at(run).start_up[static_cast<std::size_t>(hop)],
+                      {.event = Event::HopStarts, .run = run, .hop = hop});
 }
 
-void Replay::start_hop(int run, int id) {
-  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+void CollectiveRuns::start_hop(int run, int id) {
+  Run& collective = at(run);
   const auto i = static_cast<std::size_t>(id);
   const RoutedHop& hop = collective.schedule->hops[i];
   collective.sent[i] = hop.rounds;
   Pending arrives{.event = Event::MessageArrives, .run = run, .hop = id};
-  if (hop.path < 0) return network_.after(Seconds{0.0}, token(arrives));
+  if (hop.path < 0) return parts_.agenda.after(Seconds{0.0}, arrives);
   arrives.flow = note_hop(run, id, hop.rounds);
-  start_flow(hop.path, collective.ratio * (hop.bytes * collective.payload + hop.rounds * hop.half), arrives);
+  parts_.transport.start_flow(hop.path, collective.ratio * (hop.bytes * collective.payload + hop.rounds * hop.half),
+                              arrives);
 }
 
-void Replay::try_message(int run, int id) {
-  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+void CollectiveRuns::try_message(int run, int id) {
+  Run& collective = at(run);
   const auto i = static_cast<std::size_t>(id);
   const RoutedHop& hop = collective.schedule->hops[i];
   const std::int32_t round = collective.sent[i];
@@ -105,69 +103,69 @@ void Replay::try_message(int run, int id) {
     if (collective.arrived[static_cast<std::size_t>(need)] < round + 1 - hop.lag) return;
   collective.busy[i] = 1;
   Pending sent{.event = Event::MessageSent, .run = run, .hop = id};
-  if (hop.path < 0) return network_.after(Seconds{0.0}, token(sent));
+  if (hop.path < 0) return parts_.agenda.after(Seconds{0.0}, sent);
   sent.flow = note_hop(run, id, 1);
-  start_flow(hop.path, collective.ratio * hop.message(collective.payload), sent);
+  parts_.transport.start_flow(hop.path, collective.ratio * hop.message(collective.payload), sent);
 }
 
-void Replay::message_sent(int run, int id) {
-  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+void CollectiveRuns::message_sent(int run, int id) {
+  Run& collective = at(run);
   const auto i = static_cast<std::size_t>(id);
   collective.busy[i] = 0;
   ++collective.sent[i];
   // The link is free for the next message while this one is still under way.
   const Seconds fixed = collective.ratio * collective.schedule->hops[i].fixed(collective.payload);
-  network_.after(fixed, token({.event = Event::MessageArrives, .run = run, .hop = id}));
+  parts_.agenda.after(fixed, {.event = Event::MessageArrives, .run = run, .hop = id});
   try_message(run, id);
 }
 
-void Replay::message_arrived(int run, int id) {
-  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+void CollectiveRuns::message_arrived(int run, int id) {
+  Run& collective = at(run);
   const auto i = static_cast<std::size_t>(id);
   const RoutedHop& hop = collective.schedule->hops[i];
-  if (folding_.fidelity != Fidelity::Steps) return hop_ended(run, id);
+  if (!by_message()) return hop_ended(run, id);
   ++collective.arrived[i];
   for (const int next : hop.unblocks) try_message(run, next);
   if (collective.arrived[i] == hop.rounds) hop_ended(run, id);
 }
 
-void Replay::hop_ended(int run, int id) {
-  ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+void CollectiveRuns::hop_ended(int run, int id) {
+  Run& collective = at(run);
   const RoutedSchedule& schedule = *collective.schedule;
   const RoutedHop& hop = schedule.hops[static_cast<std::size_t>(id)];
   for (const int next : hop.unblocks_after) {
     if (--collective.blocked[static_cast<std::size_t>(next)] > 0) continue;
-    if (folding_.fidelity == Fidelity::Steps) {
+    if (by_message()) {
       try_message(run, next);
       continue;
     }
     start_later(run, next);
   }
-  if (--collective.left == 0) close_collective(run);
+  if (--collective.left == 0) close(run);
 }
 
-std::int32_t Replay::note_hop(int run, int id, int rounds) {
-  const ActiveCollective& collective = *active_[static_cast<std::size_t>(run)];
+std::int32_t CollectiveRuns::note_hop(int run, int id, int rounds) {
+  const Run& collective = at(run);
   const RoutedHop& hop = collective.schedule->hops[static_cast<std::size_t>(id)];
   const Instance& whose = collective.instance;
   const double extra = collective.ratio * rounds * hop.half;
-  return recorder_.flow({.op = whose.op,
-                         .group = whose.group,
-                         .iteration = whose.iteration,
-                         .hop = id,
-                         .pipeline = hop.pipeline,
-                         .path = hop.path,
-                         .ready = network_.now(),
-                         .bytes = collective.ratio * hop.bytes * collective.payload * rounds / hop.rounds + extra,
-                         .message_bytes = extra},
-                        network_.now());
+  return parts_.recorder.flow({.op = whose.op,
+                               .group = whose.group,
+                               .iteration = whose.iteration,
+                               .hop = id,
+                               .pipeline = hop.pipeline,
+                               .path = hop.path,
+                               .ready = parts_.agenda.now(),
+                               .bytes = collective.ratio * hop.bytes * collective.payload * rounds / hop.rounds + extra,
+                               .message_bytes = extra},
+                              parts_.agenda.now());
 }
 
-void Replay::close_collective(int run) {
-  const Instance instance = active_[static_cast<std::size_t>(run)]->instance;
-  free_active_.push_back(run);
+void CollectiveRuns::close(int run) {
+  const Instance instance = at(run).instance;
+  free_.push_back(run);
   occupy_devices(instance, -1);
-  complete(instance);
+  done_(instance);
 }
 
 }  // namespace simsync::detail

@@ -1,4 +1,4 @@
-#include "sim/engine/ways.hpp"
+#include "sim/engine/routes.hpp"
 
 #include <limits>
 #include <string>
@@ -12,8 +12,8 @@ constexpr BytesPerSecond kUncapped{std::numeric_limits<double>::infinity()};
 
 }  // namespace
 
-Ways::Ways(const Plan& plan, const Groups& groups, const Topology& topology, FlowNetwork& network)
-    : plan_(plan), groups_(groups), topology_(topology), network_(network), ways_(groups.instances()) {
+Routes::Routes(const Plan& plan, const Groups& groups, const Topology& topology, FlowNetwork& network)
+    : plan_(plan), groups_(groups), topology_(topology), network_(network), routes_(groups.instances()) {
   std::vector<BytesPerSecond> bandwidths;
   for (const Link& link : topology_.links()) {
     bandwidths.push_back(link.bandwidth);
@@ -22,41 +22,41 @@ Ways::Ways(const Plan& plan, const Groups& groups, const Topology& topology, Flo
   network_.begin(bandwidths);
 }
 
-const Way& Ways::way_of(const Instance& transfer) {
-  auto& slot = ways_[groups_.number(transfer.op, transfer.group)];
-  if (!slot) slot = std::make_unique<Way>(find(plan_.ops[static_cast<std::size_t>(transfer.op)], transfer.group));
+const Route& Routes::route_of(const Instance& transfer) {
+  auto& slot = routes_[groups_.number(transfer.op, transfer.group)];
+  if (!slot) slot = std::make_unique<Route>(find(plan_.ops[static_cast<std::size_t>(transfer.op)], transfer.group));
   return *slot;
 }
 
-Way Ways::find(const Op& op, int group) {
+Route Routes::find(const Op& op, int group) {
   const Transfer& moved = op.transfer();
   const Place from = place_of(moved.from, op, group);
   const Place to = place_of(moved.to, op, group);
   const Path path = topology_.path(from, to);
-  Way way;
-  way.delay = path.latency + static_cast<double>(moved.messages) * path.message_cost;
-  way.extra_bytes = static_cast<double>(moved.messages) * static_cast<double>(path.half_size.count);
+  Route route;
+  route.delay = path.latency + static_cast<double>(moved.messages) * path.message_cost;
+  route.extra_bytes = static_cast<double>(moved.messages) * static_cast<double>(path.half_size.count);
   std::vector<int> links(path.links.begin(), path.links.end());
-  if (links.empty()) return way;
+  if (links.empty()) return route;
   BytesPerSecond cap = path.stream_cap;
   if (from.node != to.node && moved.streams > 0) {
-    way.connection = {from.node, to.node, moved.connection};
+    route.connection = {from.node, to.node, moved.connection};
     if (cap < kUncapped) {
-      links.push_back(connection_link(way.connection, static_cast<double>(moved.streams) * cap));
+      links.push_back(connection_link(route.connection, static_cast<double>(moved.streams) * cap));
       cap = kUncapped;
     }
   }
-  way.path = path_along(links, cap);
-  return way;
+  route.path = path_along(links, cap);
+  return route;
 }
 
-Place Ways::place_of(const End& end, const Op& op, int group) const {
+Place Routes::place_of(const End& end, const Op& op, int group) const {
   if (end.kind == End::Kind::Fixed) return end.place;
   const Place device = groups_.first_place(op.grouping, group);
   return end.kind == End::Kind::Device ? device : Place{device.node, -1};
 }
 
-int Ways::connection_link(const ConnectionId& connection, BytesPerSecond capacity) {
+int Routes::connection_link(const ConnectionId& connection, BytesPerSecond capacity) {
   const auto [known, fresh] = connection_links_.try_emplace(connection, -1);
   if (!fresh) return known->second;
   known->second = network_.add_link(capacity);
@@ -67,7 +67,7 @@ int Ways::connection_link(const ConnectionId& connection, BytesPerSecond capacit
   return known->second;
 }
 
-int Ways::path_along(const std::vector<int>& links, BytesPerSecond cap) {
+int Routes::path_along(const std::vector<int>& links, BytesPerSecond cap) {
   const auto [known, fresh] = known_.try_emplace({links, cap.value()}, -1);
   if (!fresh) return known->second;
   known->second = network_.add_path(links, cap);

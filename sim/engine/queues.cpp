@@ -1,0 +1,122 @@
+#include "sim/engine/queues.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// A thread that has slept until somebody reads a variable runs before those that work through updates, and after a
+/// while instead of one: schedulers favor who has used little, and TensorFlow and ps-lite answer reads on threads that
+/// only do so.
+bool goes_first(const Op& op) {
+  const auto* work = std::get_if<HostWork>(&op.body);
+  return work != nullptr && work->action == HostAction::Serve;
+}
+
+bool takes_turns(const Op& op) {
+  const auto* work = std::get_if<HostWork>(&op.body);
+  return work != nullptr && work->one_at_a_time;
+}
+
+}  // namespace
+
+Queues::Queues(const Plan& plan, const Cluster& cluster, const Groups& groups, Agenda& agenda, Begin begin)
+    : plan_(plan), cluster_(cluster), groups_(groups), agenda_(agenda), begin_(std::move(begin)) {
+  for (const Queue& queue : plan.queues)
+    states_.emplace_back(static_cast<std::size_t>(groups.count(queue.grouping)), State{Service(queue), {}});
+}
+
+Queues::State& Queues::state_of(const Instance& instance) {
+  const Op& op = op_of(instance);
+  const GroupingId grouping = plan_.queues[static_cast<std::size_t>(op.queue)].grouping;
+  std::vector<State>& states = states_[static_cast<std::size_t>(op.queue)];
+  const auto* work = std::get_if<HostWork>(&op.body);
+  if (work != nullptr && work->at.kind == End::Kind::Fixed && grouping == kEachNode)
+    return states[static_cast<std::size_t>(groups_.group_of_node(work->at.place.node))];
+  const auto groups = groups_.sharing(op.grouping, instance.group, grouping);
+  SIMSYNC_ASSERT(groups.size() == 1);  // an op never spans several queues
+  return states[static_cast<std::size_t>(groups.front())];
+}
+
+void Queues::add(const Instance& instance) {
+  const Op& op = op_of(instance);
+  if (op.queue < 0) return begin_(instance, -1);
+  State& state = state_of(instance);
+  if (takes_turns(op)) {
+    const auto [turn, first] = state.behind.try_emplace(instance.op);
+    if (!first) return turn->second.push_back(instance);
+  }
+  wait_in(state, instance);
+  to_serve_.push_back({&state, -1});
+}
+
+void Queues::wait_in(State& state, const Instance& instance) {
+  const Op& op = op_of(instance);
+  const bool by_priority = plan_.queues[static_cast<std::size_t>(op.queue)].ordering == Ordering::Priority;
+  const int in_order = goes_first(op) || preempted_.contains(key_of(instance)) ? -1 : 0;
+  state.service.wait(by_priority ? op.priority : in_order, sequence_++, instance, Service::load_of(op));
+}
+
+bool Queues::serve_one() {
+  if (to_serve_.empty()) return false;
+  const ToServe next = to_serve_.front();
+  to_serve_.pop_front();
+  if (stopped_) return true;
+  while (const auto instance = next.state->service.next())
+    if (!resume(*instance)) begin_(*instance, next.cause);
+  return true;
+}
+
+void Queues::leave(const Instance& instance, std::int32_t cause) {
+  const Op& op = op_of(instance);
+  if (op.queue < 0) return;
+  State& state = state_of(instance);
+  state.service.leave(Service::load_of(op));
+  if (takes_turns(op)) {
+    const auto turn = state.behind.find(instance.op);
+    if (turn->second.empty()) {
+      state.behind.erase(turn);
+    } else {
+      wait_in(state, turn->second.front());
+      turn->second.pop_front();
+    }
+  }
+  to_serve_.push_back({&state, cause});
+}
+
+void Queues::work(const Instance& instance, Seconds length) {
+  constexpr double kMostPart = 0.01;        // of what is left: works of hours come to an end, too
+  constexpr double kRounding = 1.0 + 1e-9;  // what it leaves is no turn of its own
+  const Op& op = op_of(instance);
+  const End& at = op.host().at;
+  const int node = at.kind == End::Kind::Fixed ? at.place.node : groups_.first_place(op.grouping, instance.group).node;
+  const Seconds slice = std::max(cluster_.group_of(node).cpu.time_slice, kMostPart * length);
+  if (op.queue < 0 || length <= kRounding * slice)
+    return agenda_.after(length, {.event = Event::WorkEnds, .instance = instance});
+  preempted_[key_of(instance)] = length - slice;
+  agenda_.after(slice, {.event = Event::SliceEnds, .instance = instance});
+}
+
+void Queues::slice_ended(const Instance& instance) {
+  State& state = state_of(instance);
+  const Instance* first = state.service.first();
+  if (first == nullptr || !goes_first(op_of(*first))) {
+    resume(instance);
+    return;
+  }
+  state.service.leave(Service::load_of(op_of(instance)));
+  wait_in(state, instance);
+  to_serve_.push_back({&state, -1});
+}
+
+bool Queues::resume(const Instance& instance) {
+  const auto left = preempted_.extract(key_of(instance));
+  if (left.empty()) return false;
+  work(instance, left.mapped());
+  return true;
+}
+
+}  // namespace simsync::detail

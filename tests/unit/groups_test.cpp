@@ -1,0 +1,186 @@
+// Groups of ranks: who is in which, which share a rank, and collectives of several groups at a time.
+#include <functional>
+#include <stdexcept>
+
+#include "base/error.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/plan/compile.hpp"
+#include "sim/plan/countdown.hpp"
+#include "sim/plan/service_queue.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+using Catch::Matchers::WithinRel;
+using Primitive = CollectivePrimitive;
+
+namespace {
+
+std::vector<int> listed(std::span<const int> numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+/// A plan of all GPUs of a cluster, without ops.
+Plan plan_on(const Cluster& cluster) {
+  Plan plan;
+  plan.set_ranks(cluster.workers(cluster.gpu_count()));
+  return plan;
+}
+
+GroupingId add_grouping(Plan& plan, const std::string& name, const std::function<int(int)>& group_of) {
+  std::vector<int> groups;
+  for (int rank = 0; rank < plan.rank_count(); ++rank) groups.push_back(group_of(rank));
+  plan.groupings.emplace_back(name, std::move(groups));
+  return static_cast<GroupingId>(plan.groupings.size()) - 1;
+}
+
+OpId add_collective(Plan& plan, GroupingId grouping, Primitive primitive, double bytes, std::vector<After> after = {}) {
+  Op op;
+  op.grouping = grouping;
+  op.after = std::move(after);
+  op.body = Collective{
+      .primitive = primitive, .algorithm = CollectiveAlgorithm::Ring, .protocol = {}, .bytes = bytes, .setup = {}};
+  plan.ops.push_back(std::move(op));
+  return static_cast<OpId>(plan.ops.size()) - 1;
+}
+
+double time_of(const Plan& plan, const Cluster& cluster, Fidelity fidelity) {
+  check(plan);
+  return replay(plan, cluster, {.fidelity = fidelity, .max_iterations = 1}).step.value();
+}
+
+}  // namespace
+
+TEST_CASE("a grouping knows the ranks of its groups", "[groups]") {
+  const Grouping odd("odd", {-1, 0, -1, 1, -1, 0});
+  CHECK(odd.count() == 2);
+  CHECK(listed(odd.ranks(0)) == std::vector{1, 5});
+  CHECK(listed(odd.ranks(1)) == std::vector{3});
+  CHECK(odd.group_of(2) == -1);
+  CHECK(Grouping("none", {-1, -1}).count() == 0);
+  CHECK_THROWS_AS(Grouping("gap", {0, 2}), std::logic_error);
+}
+
+TEST_CASE("a part of the ranks has the groups that are left, in their order", "[groups]") {
+  const std::vector<Grouping> all{{"pairs", {0, 0, 1, 1, 2, 2}}, {"odd", {-1, 0, -1, 1, -1, 0}}};
+  const auto some = among(all, {2, 4, 5});
+  CHECK(some[0].name() == "pairs");
+  CHECK(some[0].count() == 2);
+  CHECK(listed(some[0].ranks(0)) == std::vector{0});
+  CHECK(listed(some[0].ranks(1)) == std::vector{1, 2});
+  CHECK(some[1].count() == 1);
+  CHECK(listed(some[1].ranks(0)) == std::vector{2});
+}
+
+TEST_CASE("groups that share a rank, whichever way it is asked", "[groups]") {
+  const std::vector<Grouping> all{{"pairs", {0, 0, 1, 1, 2, 2}}, {"odd", {-1, 0, -1, 1, -1, 0}}};
+  const SharedRanks shared(all);
+  CHECK(listed(shared.with(0, 0, 1)) == std::vector{0});
+  CHECK(listed(shared.with(0, 1, 1)) == std::vector{1});
+  CHECK(listed(shared.with(1, 0, 0)) == std::vector{0, 2});
+  CHECK(listed(shared.with(0, 2, 0)) == std::vector{2});
+}
+
+TEST_CASE("every group runs its own ring", "[groups][collective]") {
+  // p ranks of one group on p nodes: the closed forms of a ring, however many groups there are beside it.
+  //   reduce-scatter (p-1)/p S/B + (p-1) a, all-reduce twice that, all-gather of S from each (p-1) S/B + (p-1) a
+  constexpr double kRate = 1e9;
+  constexpr double kLatency = 1e-4;
+  constexpr double kBytes = 64e6;
+  const Cluster cluster = lab_cluster(64, 1, {.nic = kRate, .nic_latency = kLatency});
+  for (int p = 2; p <= 64; p *= 2) {
+    for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid}) {
+      const auto time = [&](Primitive primitive) {
+        Plan plan = plan_on(cluster);
+        add_collective(plan, add_grouping(plan, "shard", [&](int rank) { return rank / p; }), primitive, kBytes);
+        return time_of(plan, cluster, fidelity);
+      };
+      const double scatter = (p - 1) * (kBytes / p / kRate + kLatency);
+      INFO(p << " ranks, fidelity " << static_cast<int>(fidelity));
+      CHECK_THAT(time(Primitive::ReduceScatter), WithinRel(scatter, 1e-6));
+      CHECK_THAT(time(Primitive::AllReduce), WithinRel(2.0 * scatter, 1e-6));
+      CHECK_THAT(time(Primitive::AllGather), WithinRel((p - 1) * (kBytes / kRate + kLatency), 1e-6));
+    }
+  }
+}
+
+TEST_CASE("groups at a time share the links that they cross", "[groups][collective]") {
+  // 4 nodes of 2 GPUs. GPU i of all nodes is a group: a ring of 4, 2 x 3/4 S out of every node for each of the two.
+  // Alone one takes 1.5 S/B, both 3 S/B.
+  const Cluster cluster = lab_cluster(4, 2, {.nic = 1e9, .port = kNothing});
+  for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid}) {
+    Plan both = plan_on(cluster);
+    add_collective(both, add_grouping(both, "replica", [](int rank) { return rank % 2; }), Primitive::AllReduce, 1e9);
+    CHECK_THAT(time_of(both, cluster, fidelity), WithinRel(3.0, 1e-6));
+    Plan one = plan_on(cluster);
+    add_collective(one, add_grouping(one, "first", [](int rank) { return rank % 2 == 0 ? 0 : -1; }),
+                   Primitive::AllReduce, 1e9);
+    CHECK_THAT(time_of(one, cluster, fidelity), WithinRel(1.5, 1e-6));
+  }
+}
+
+TEST_CASE("groups that take turns on a queue of their own do not wait for each other's", "[groups][collective]") {
+  // Two all-reduces of every group, 0.75 S/B each where the NIC is shared by nobody: 2 nodes of 1 GPU make one group.
+  const Cluster cluster = lab_cluster(4, 1, {.nic = 1e9});
+  Plan plan = plan_on(cluster);
+  const GroupingId pairs = add_grouping(plan, "pair", [](int rank) { return rank / 2; });
+  for (const GroupingId grouping : {pairs, kWholeJob}) {
+    plan.queues = {{.name = "communication", .grouping = grouping, .slots = 1}};
+    plan.ops.clear();
+    for (int i = 0; i < 2; ++i)
+      plan.ops[static_cast<std::size_t>(add_collective(plan, pairs, Primitive::AllReduce, 1e9))].queue = 0;
+    // Each takes 2 x 1/2 S/B = 1 s. One queue for the job serves four of them one after another.
+    CHECK_THAT(time_of(plan, cluster, Fidelity::Fluid), WithinRel(grouping == pairs ? 2.0 : 4.0, 1e-6));
+  }
+}
+
+TEST_CASE("a hierarchical all-reduce is a composition of collectives on groups", "[groups][collective]") {
+  const Cluster cluster = lab_cluster(4, 8, {.nic = 5e9, .nic_latency = 2e-5, .port = 50e9, .port_latency = 1e-6});
+  constexpr double kBytes = 256e6;
+  for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid}) {
+    Plan parts = plan_on(cluster);
+    const GroupingId replica = add_grouping(parts, "replica", [](int rank) { return rank % 8; });
+    const OpId scattered = add_collective(parts, kEachNode, Primitive::ReduceScatter, kBytes);
+    const OpId reduced = add_collective(parts, replica, Primitive::AllReduce, kBytes / 8, {{scattered, 0}});
+    add_collective(parts, kEachNode, Primitive::AllGather, kBytes / 8, {{reduced, 0}});
+    Plan whole = plan_on(cluster);
+    add_collective(whole, kWholeJob, Primitive::AllReduce, kBytes);
+    whole.ops.front().collective().algorithm = CollectiveAlgorithm::Hierarchical;
+    CHECK_THAT(time_of(parts, cluster, fidelity), WithinRel(time_of(whole, cluster, fidelity), 1e-9));
+  }
+}
+
+TEST_CASE("groups across nodes are not folded", "[groups][fidelity]") {
+  const Cluster cluster = lab_cluster(4, 2);
+  Plan plan = plan_on(cluster);
+  add_collective(plan, add_grouping(plan, "replica", [](int rank) { return rank % 2; }), Primitive::AllReduce, 1e6);
+  CHECK(replay(plan, cluster, {}).fidelity == Fidelity::Fluid);
+  CHECK_THROWS_AS(replay(plan, cluster, {.fidelity = Fidelity::Folded}), PlanError);
+}
+
+TEST_CASE("predecessors are counted by iteration, as far as there are any before it", "[groups]") {
+  Countdown countdown({{0, {0, 2}}, {1, {1, 0}}});
+  CHECK(countdown.left(0, 0) == 0);
+  CHECK(countdown.left(0, 1) == 1);
+  CHECK(countdown.left(1, 1) == 2);
+  CHECK_FALSE(countdown.tell(1, 1));
+  CHECK(countdown.tell(1, 1));
+  CHECK(countdown.left(1, 0) == 2);
+}
+
+TEST_CASE("a queue serves what fits, a strict one looks behind what does not", "[groups]") {
+  const auto served = [](const Queue& queue) {
+    ServiceQueue<char> service(queue);
+    service.wait(1, 0, 'a', {1.0, 6.0});
+    service.wait(0, 1, 'b', {1.0, 5.0});
+    service.wait(1, 2, 'c', {1.0, 4.0});
+    std::string out;
+    while (const auto next = service.next()) out += *next;
+    return out;
+  };
+  CHECK(served({.slots = 1}) == "b");
+  CHECK(served({.slots = 2}) == "ba");
+  CHECK(served({.slots = 0, .credit = 9.0}) == "ba");  // 5 of 9 are used: one more may start
+  CHECK(served({.slots = 0, .credit = 9.0, .strict = true}) == "bc");
+}

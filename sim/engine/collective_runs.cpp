@@ -6,8 +6,8 @@ namespace simsync::detail {
 
 const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) {
   const Collective& all = op.collective();
-  const int group = parts_.groups.number_in_plan(op.grouping, simulated);
-  const GroupShape shape = group_shape(parts_.plan, parts_.plan.grouping(op.grouping).ranks(group));
+  const int group = parts_.scene.groups.number_in_plan(op.grouping, simulated);
+  const GroupShape shape = group_shape(parts_.scene.plan, parts_.scene.plan.grouping(op.grouping).ranks(group));
   const ScheduleKey key{.primitive = all.primitive,
                         .algorithm = all.algorithm,
                         .protocol = all.protocol,
@@ -17,9 +17,9 @@ const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) 
   auto& slot = schedules_[key];
   if (slot) return *slot;
   const RouteContext context{
-      parts_.plan,
-      parts_.cluster,
-      parts_.topology,
+      parts_.scene.plan,
+      parts_.scene.cluster,
+      parts_.scene.topology,
       parts_.folding.nodes,
       parts_.folding.folded(),
       [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return parts_.routes.path_along(links, cap); }};
@@ -28,7 +28,7 @@ const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) 
 }
 
 void CollectiveRuns::start(const Instance& instance) {
-  const Op& op = op_of(instance);
+  const Op& op = parts_.scene.op_of(instance);
   const RoutedSchedule& schedule = schedule_for(op, instance.group);
   if (free_.empty()) {
     free_.push_back(static_cast<int>(runs_.size()));
@@ -54,7 +54,7 @@ void CollectiveRuns::start(const Instance& instance) {
 }
 
 void CollectiveRuns::occupy_devices(const Instance& instance, int change) {
-  for (const int rank : parts_.groups.ranks(op_of(instance).grouping, instance.group))
+  for (const int rank : parts_.scene.groups.ranks(parts_.scene.op_of(instance).grouping, instance.group))
     parts_.devices.collective(rank, change);
 }
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "platforms/topology.hpp"
 #include "sim/engine/devices.hpp"
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/routes.hpp"
@@ -19,11 +18,8 @@ namespace simsync::detail {
 class CollectiveRuns {
 public:
   struct Parts {
-    const Plan& plan;
-    const Cluster& cluster;
+    Scene scene;
     const Folding& folding;
-    const Groups& groups;
-    const Topology& topology;
     Routes& routes;
     Agenda& agenda;
     Transport& transport;
@@ -55,7 +51,6 @@ private:
     std::vector<char> busy;
   };
 
-  [[nodiscard]] const Op& op_of(const Instance& i) const { return parts_.plan.ops[static_cast<std::size_t>(i.op)]; }
   [[nodiscard]] Run& at(int run) { return *runs_[static_cast<std::size_t>(run)]; }
   [[nodiscard]] bool by_message() const { return parts_.folding.fidelity == Fidelity::Steps; }
   /// `simulated`: the number of the group among those that are simulated.

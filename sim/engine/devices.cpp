@@ -4,25 +4,24 @@
 
 namespace simsync::detail {
 
-Devices::Devices(const Plan& plan, const Cluster& cluster, const Groups& groups, const Topology& topology,
-                 FlowNetwork& network, Agenda& agenda)
-    : plan_(plan),
-      topology_(topology),
+Devices::Devices(const Scene& scene, FlowNetwork& network, Agenda& agenda)
+    : scene_(scene),
       network_(network),
       agenda_(agenda),
-      beside_collective_(1.0 - cluster.collective.interference),
-      devices_(groups.places().size()) {
+      beside_collective_(1.0 - scene.cluster.collective.interference),
+      devices_(scene.groups.places().size()) {
   for (std::size_t r = 0; r < devices_.size(); ++r) {
-    devices_[r].slowdown = cluster.group_of(groups.places()[r].node).compute_slowdown;
-    devices_[r].links = topology.links_beside_compute(groups.places()[r]);
+    const Place& place = scene.groups.places()[r];
+    devices_[r].slowdown = scene.cluster.group_of(place.node).compute_slowdown;
+    devices_[r].links = scene.topology.links_beside_compute(place);
   }
 }
 
 void Devices::start(const Instance& compute) {
   Device& own = device(compute.group);
-  const Op& op = plan_.ops[static_cast<std::size_t>(compute.op)];
   own.running = compute;
-  own.remaining = compute_time(plan_, op, compute.group, compute.iteration).value() * own.slowdown;
+  own.remaining =
+      own.slowdown * compute_time(scene_.plan, scene_.op_of(compute), compute.group, compute.iteration).value();
   own.since = agenda_.now().value();
   arm(own, compute);
   share_links(own);
@@ -45,8 +44,8 @@ void Devices::share_links(Device& device) {
   if (device.running.has_value() == device.holds_up_links) return;
   device.holds_up_links = device.running.has_value();
   for (const auto& [link, left] : device.links)
-    network_.set_bandwidth(link,
-                           device.holds_up_links ? left : topology_.links()[static_cast<std::size_t>(link)].bandwidth);
+    network_.set_bandwidth(
+        link, device.holds_up_links ? left : scene_.topology.links()[static_cast<std::size_t>(link)].bandwidth);
 }
 
 void Devices::arm(Device& device, const Instance& compute) {

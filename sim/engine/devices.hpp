@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "platforms/topology.hpp"
 #include "sim/engine/agenda.hpp"
+#include "sim/engine/scene.hpp"
 
 namespace simsync::detail {
 
@@ -14,8 +14,7 @@ namespace simsync::detail {
 /// device (Topology::links_beside_compute). All references must outlive it.
 class Devices {
 public:
-  Devices(const Plan& plan, const Cluster& cluster, const Groups& groups, const Topology& topology,
-          FlowNetwork& network, Agenda& agenda);
+  Devices(const Scene& scene, FlowNetwork& network, Agenda& agenda);
 
   void start(const Instance& compute);
   /// False: it ends at another time, because the device has become slower or faster since.
@@ -44,8 +43,7 @@ private:
   /// Gives the device's links the rate that they have while it computes, or while it does not.
   void share_links(Device& device);
 
-  const Plan& plan_;
-  const Topology& topology_;
+  Scene scene_;
   FlowNetwork& network_;
   Agenda& agenda_;
   double beside_collective_;  ///< speed, of 1

@@ -16,9 +16,9 @@ struct StepInterval {
 ///     square of its residuals;
 ///   - of the compute of several workers against one alone (NetworkErrors::interference), unless
 ///     `collective.interference` is set or calibrated, or `network_error` is given.
-/// What hides behind the other counts less, so the step is replayed with less compute, by the compute's error and by the
-/// network's. That tells both: all times k times as long make a step of k times the length, so a network that takes e^x
-/// of its time moves log(step) by x and what compute e^-x does. Each end of each error counts for its own side.
+/// What hides behind the other counts less, so the step is replayed with less compute, by the compute's error and by
+/// the network's. That tells both: all times k times as long make a step of k times the length, so a network that takes
+/// e^x of its time moves log(step) by x and what compute e^-x does. Each end of each error counts for its own side.
 ///
 /// To the squares of these, on the logarithmic axis, are added those at 90 % of
 ///   - g^T C g, C the calibration's covariance and g the change of log(step) by each parameter, from replays with that

@@ -30,7 +30,7 @@ struct PredictedRow {
   Fidelity fidelity = Fidelity::Auto;  ///< the one that was used, never Auto
   std::string profile;                 ///< name_of(ProfileSource)
   std::string provenance;              ///< where the profile's numbers come from
-  Spread time_error;                ///< of the compute of a step; not a column
+  Spread time_error;                   ///< of the compute of a step; not a column
   std::string settings;                ///< settings_text() of the request
   double dropped_pct = 0.0;            ///< of the gradients, because they came too late
   RankMemory memory;                   ///< what a worker needs at least, and what the smallest of them has

@@ -23,26 +23,26 @@ bool takes_turns(const Op& op) {
 
 }  // namespace
 
-Queues::Queues(const Plan& plan, const Cluster& cluster, const Groups& groups, Agenda& agenda, Begin begin)
-    : plan_(plan), cluster_(cluster), groups_(groups), agenda_(agenda), begin_(std::move(begin)) {
-  for (const Queue& queue : plan.queues)
-    states_.emplace_back(static_cast<std::size_t>(groups.count(queue.grouping)), State{Service(queue), {}});
+Queues::Queues(const Scene& scene, Agenda& agenda, Begin begin)
+    : scene_(scene), agenda_(agenda), begin_(std::move(begin)) {
+  for (const Queue& queue : scene.plan.queues)
+    states_.emplace_back(static_cast<std::size_t>(scene.groups.count(queue.grouping)), State{Service(queue), {}});
 }
 
 Queues::State& Queues::state_of(const Instance& instance) {
-  const Op& op = op_of(instance);
-  const GroupingId grouping = plan_.queues[static_cast<std::size_t>(op.queue)].grouping;
+  const Op& op = scene_.op_of(instance);
+  const GroupingId grouping = scene_.plan.queues[static_cast<std::size_t>(op.queue)].grouping;
   std::vector<State>& states = states_[static_cast<std::size_t>(op.queue)];
   const auto* work = std::get_if<HostWork>(&op.body);
   if (work != nullptr && work->at.kind == End::Kind::Fixed && grouping == kEachNode)
-    return states[static_cast<std::size_t>(groups_.group_of_node(work->at.place.node))];
-  const auto groups = groups_.sharing(op.grouping, instance.group, grouping);
+    return states[static_cast<std::size_t>(scene_.groups.group_of_node(work->at.place.node))];
+  const auto groups = scene_.groups.sharing(op.grouping, instance.group, grouping);
   SIMSYNC_ASSERT(groups.size() == 1);  // an op never spans several queues
   return states[static_cast<std::size_t>(groups.front())];
 }
 
 void Queues::add(const Instance& instance) {
-  const Op& op = op_of(instance);
+  const Op& op = scene_.op_of(instance);
   if (op.queue < 0) return begin_(instance, -1);
   State& state = state_of(instance);
   if (takes_turns(op)) {
@@ -54,8 +54,8 @@ void Queues::add(const Instance& instance) {
 }
 
 void Queues::wait_in(State& state, const Instance& instance) {
-  const Op& op = op_of(instance);
-  const bool by_priority = plan_.queues[static_cast<std::size_t>(op.queue)].ordering == Ordering::Priority;
+  const Op& op = scene_.op_of(instance);
+  const bool by_priority = scene_.plan.queues[static_cast<std::size_t>(op.queue)].ordering == Ordering::Priority;
   const int in_order = goes_first(op) || preempted_.contains(key_of(instance)) ? -1 : 0;
   state.service.wait(by_priority ? op.priority : in_order, sequence_++, instance, Service::load_of(op));
 }
@@ -71,7 +71,7 @@ bool Queues::serve_one() {
 }
 
 void Queues::leave(const Instance& instance, std::int32_t cause) {
-  const Op& op = op_of(instance);
+  const Op& op = scene_.op_of(instance);
   if (op.queue < 0) return;
   State& state = state_of(instance);
   state.service.leave(Service::load_of(op));
@@ -90,10 +90,11 @@ void Queues::leave(const Instance& instance, std::int32_t cause) {
 void Queues::work(const Instance& instance, Seconds length) {
   constexpr double kMostPart = 0.01;        // of what is left: works of hours come to an end, too
   constexpr double kRounding = 1.0 + 1e-9;  // what it leaves is no turn of its own
-  const Op& op = op_of(instance);
+  const Op& op = scene_.op_of(instance);
   const End& at = op.host().at;
-  const int node = at.kind == End::Kind::Fixed ? at.place.node : groups_.first_place(op.grouping, instance.group).node;
-  const Seconds slice = std::max(cluster_.group_of(node).cpu.time_slice, kMostPart * length);
+  const int node =
+      at.kind == End::Kind::Fixed ? at.place.node : scene_.groups.first_place(op.grouping, instance.group).node;
+  const Seconds slice = std::max(scene_.cluster.group_of(node).cpu.time_slice, kMostPart * length);
   if (op.queue < 0 || length <= kRounding * slice)
     return agenda_.after(length, {.event = Event::WorkEnds, .instance = instance});
   preempted_[key_of(instance)] = length - slice;
@@ -103,11 +104,11 @@ void Queues::work(const Instance& instance, Seconds length) {
 void Queues::slice_ended(const Instance& instance) {
   State& state = state_of(instance);
   const Instance* first = state.service.first();
-  if (first == nullptr || !goes_first(op_of(*first))) {
+  if (first == nullptr || !goes_first(scene_.op_of(*first))) {
     resume(instance);
     return;
   }
-  state.service.leave(Service::load_of(op_of(instance)));
+  state.service.leave(Service::load_of(scene_.op_of(instance)));
   wait_in(state, instance);
   to_serve_.push_back({&state, -1});
 }

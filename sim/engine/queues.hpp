@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/engine/agenda.hpp"
+#include "sim/engine/scene.hpp"
 #include "sim/plan/service_queue.hpp"
 
 namespace simsync::detail {
@@ -17,7 +18,7 @@ class Queues {
 public:
   /// An instance begins. `cause`: the recorded span that left the resource; -1: it did not wait for one.
   using Begin = std::function<void(const Instance&, std::int32_t cause)>;
-  Queues(const Plan& plan, const Cluster& cluster, const Groups& groups, Agenda& agenda, Begin begin);
+  Queues(const Scene& scene, Agenda& agenda, Begin begin);
 
   /// An instance whose predecessors are complete waits for its resource; without one it begins.
   void add(const Instance& instance);
@@ -46,15 +47,12 @@ private:
     std::int32_t cause;
   };
   static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration); }
-  [[nodiscard]] const Op& op_of(const Instance& i) const { return plan_.ops[static_cast<std::size_t>(i.op)]; }
   [[nodiscard]] State& state_of(const Instance& instance);
   void wait_in(State& state, const Instance& instance);
   /// Goes on with preempted work; false: it is new.
   bool resume(const Instance& instance);
 
-  const Plan& plan_;
-  const Cluster& cluster_;
-  const Groups& groups_;
+  Scene scene_;
   Agenda& agenda_;
   Begin begin_;
   std::vector<std::vector<State>> states_;  ///< by queue and group

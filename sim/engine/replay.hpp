@@ -74,7 +74,6 @@ private:
   void record_into(Prediction& out);
 
   const Plan& plan_;
-  const Cluster& cluster_;
   ReplayOptions options_;
   Folding folding_;
   Groups groups_;
@@ -83,6 +82,7 @@ private:
   FlowNetwork& network_;
   Routes routes_;
   Recorder recorder_;
+  Scene scene_;
   Agenda agenda_;
   Transport transport_;
   Devices devices_;

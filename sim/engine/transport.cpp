@@ -13,20 +13,19 @@ bool is_there(const Transfer& op) {
 
 }  // namespace
 
-Transport::Transport(const Plan& plan, const Cluster& cluster, const Groups& groups, const Topology& topology,
-                     Routes& routes, const FlowNetwork& network, Agenda& agenda, Recorder& recorder)
-    : plan_(plan),
+Transport::Transport(const Scene& scene, Routes& routes, const FlowNetwork& network, Agenda& agenda, Recorder& recorder)
+    : scene_(scene),
       routes_(routes),
       agenda_(agenda),
       recorder_(recorder),
       ports_(network, routes),
       buckets_(network, routes),
-      sends_(cluster, network, routes),
-      control_(plan, groups, topology, ports_, sends_) {}
+      sends_(scene.cluster, network, routes),
+      control_(scene.plan, scene.groups, scene.topology, ports_, sends_) {}
 
 void Transport::start(const Instance& transfer) {
   const Route& route = routes_.route_of(transfer);
-  const Transfer& op = op_of(transfer).transfer();
+  const Transfer& op = scene_.op_of(transfer).transfer();
   if (route.connection.from_node >= 0 && is_there(op))
     sends_.hand_over(route.connection, route.path, op.bytes + route.extra_bytes);
   agenda_.after(op.setup + control_.request(transfer) + route.delay,
@@ -35,7 +34,7 @@ void Transport::start(const Instance& transfer) {
 
 void Transport::setup_ended(const Instance& transfer) {
   const Route& route = routes_.route_of(transfer);
-  const Transfer& op = op_of(transfer).transfer();
+  const Transfer& op = scene_.op_of(transfer).transfer();
   const double bytes = op.bytes + route.extra_bytes;
   if (route.connection.from_node >= 0) {
     if (!is_there(op)) sends_.hand_over(route.connection, route.path, bytes);
@@ -52,7 +51,7 @@ void Transport::setup_ended(const Instance& transfer) {
 /// The stream of its connection, if it has one, is its own.
 void Transport::port_reached(const Instance& transfer) {
   const Route& route = routes_.route_of(transfer);
-  const Transfer& op = op_of(transfer).transfer();
+  const Transfer& op = scene_.op_of(transfer).transfer();
   const Connection::Waiting all{transfer, agenda_.now(), op.bytes + route.extra_bytes, op.first_turn};
   if (route.connection.from_node >= 0) return start_turn(all, -1);
   start_bytes(all, all.bytes, {.event = Event::FlowEnds, .instance = transfer}, -1);
@@ -77,7 +76,7 @@ void Transport::start_turn(const Connection::Waiting& next, std::int32_t cause) 
 /// Its stream goes to whoever has waited longest.
 void Transport::turn_ended(const Instance& transfer, double bytes_left) {
   wait_behind(connections_[routes_.route_of(transfer).connection],
-              {transfer, agenda_.now(), bytes_left, op_of(transfer).transfer().later_turn});
+              {transfer, agenda_.now(), bytes_left, scene_.op_of(transfer).transfer().later_turn});
   leave(transfer, -1);
 }
 
@@ -96,7 +95,7 @@ void Transport::leave(const Instance& transfer, std::int32_t cause) {
 
 void Transport::start_bytes(const Connection::Waiting& next, double bytes, Pending end, std::int32_t cause) {
   const Route& route = routes_.route_of(next.instance);
-  const bool first = next.bytes == op_of(next.instance).bytes() + route.extra_bytes;
+  const bool first = next.bytes == scene_.op_of(next.instance).bytes() + route.extra_bytes;
   end.flow = recorder_.flow({.op = next.instance.op,
                              .group = next.instance.group,
                              .iteration = next.instance.iteration,

@@ -10,6 +10,7 @@
 #include "sim/engine/port_queues.hpp"
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/routes.hpp"
+#include "sim/engine/scene.hpp"
 #include "sim/engine/send_queues.hpp"
 #include "sim/engine/token_buckets.hpp"
 
@@ -21,8 +22,7 @@ namespace simsync::detail {
 /// the strategy. All references must outlive it.
 class Transport {
 public:
-  Transport(const Plan& plan, const Cluster& cluster, const Groups& groups, const Topology& topology, Routes& routes,
-            const FlowNetwork& network, Agenda& agenda, Recorder& recorder);
+  Transport(const Scene& scene, Routes& routes, const FlowNetwork& network, Agenda& agenda, Recorder& recorder);
 
   /// A transfer starts: its setup, then its bytes, then Event::WorkEnds or Event::FlowEnds.
   void start(const Instance& transfer);
@@ -57,13 +57,12 @@ private:
     std::deque<Waiting> waiting;
   };
 
-  [[nodiscard]] const Op& op_of(const Instance& i) const { return plan_.ops[static_cast<std::size_t>(i.op)]; }
   void wait_behind(Connection& connection, const Connection::Waiting& last);
   void start_turn(const Connection::Waiting& next, std::int32_t cause);
   /// `cause`: recorded span that ended.
   void start_bytes(const Connection::Waiting& next, double bytes, Pending end, std::int32_t cause);
 
-  const Plan& plan_;
+  Scene scene_;
   Routes& routes_;
   Agenda& agenda_;
   Recorder& recorder_;

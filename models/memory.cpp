@@ -76,11 +76,13 @@ MemoryBound memory_bound(const Model& model, const MemoryDemand& demand) {
     const Variable& variable = model.variable(id);
     const HeldVariable held = demand.variables.empty() ? HeldVariable{} : demand.variables[id];
     const double bytes = scale * static_cast<double>(variable.bytes().count);
-    if (held.weights) weights += bytes;
-    if (held.state) state += bytes;
-    if (held.gradient) gradients[variable.layer] += bytes;
+    const auto elements = static_cast<double>(variable.elements());
+    weights += held.weights * bytes;
+    state += held.state * elements * demand.optimizer.bytes(bytes / elements);
+    gradients[variable.layer] += held.gradient * bytes;
   }
-  MemoryBound bound{.weights = whole(weights), .state = whole(state), .buffers = demand.buffers};
+  MemoryBound bound{
+      .weights = whole(weights), .state = whole(state), .buffers = demand.buffers, .gathered = demand.gathered};
   const Amounts freed = freed_with(model, demand);
   double alive = 0.0;
   for (const double bytes : freed) alive += bytes;

@@ -5,16 +5,16 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "models/optimizer.hpp"
 
 namespace simsync {
 
-/// What a rank holds of one variable as a whole; rows that a step looks up count for nothing.
+/// Which share of one variable a rank holds, 0 to 1; rows that a step looks up count for nothing.
 struct HeldVariable {
-  bool weights = true;
+  double weights = 1.0;
   /// Until the gradients of all layers are there, as where one optimizer step follows the backward pass.
-  bool gradient = true;
-  /// A momentum for every weight: the estimate of update times assumes the same optimizer.
-  bool state = true;
+  double gradient = 1.0;
+  double state = 1.0;  ///< of the optimizer
 };
 
 /// What decides a rank's memory besides the model.
@@ -23,6 +23,8 @@ struct MemoryDemand {
   std::string precision = "fp32";            ///< fp32, tf32, amp, fp16 or bf16
   std::vector<HeldVariable> variables = {};  ///< by VariableId; empty: all as HeldVariable says
   Bytes buffers = {};                        ///< of the communication library
+  Bytes gathered = {};                       ///< of sharded variables: what is whole for a while
+  OptimizerState optimizer = {};
 };
 
 /// A lower bound, by what it consists of. Gradients and activations are those of the moment at which both together are
@@ -31,12 +33,13 @@ struct MemoryBound {
   Bytes weights;
   Bytes state;  ///< of the optimizer
   Bytes buffers;
+  Bytes gathered = {};
   Bytes gradients = {};
   Bytes activations = {};
-  [[nodiscard]] Bytes total() const { return weights + state + buffers + gradients + activations; }
+  [[nodiscard]] Bytes total() const { return weights + state + buffers + gathered + gradients + activations; }
 };
 
-/// What a step needs at least, if nothing is recomputed, offloaded or cut over several ranks. Of the activations only
+/// What a step needs at least, if nothing is recomputed or offloaded. Of the activations only
 /// those count that the backward pass reads: the inputs of products, normalizations, pools and losses, and the outputs
 /// of recurrent layers. What an activation may overwrite, masks, workspaces, the attention matrix, the framework's own
 /// memory and the gradients of activations are left out. Layers that do not tell their output count for nothing. Half

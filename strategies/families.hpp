@@ -21,6 +21,7 @@ struct BuilderInfo {
 std::vector<BuilderInfo> autodist_ps_builders();
 std::vector<BuilderInfo> autodist_all_reduce_builders();
 std::vector<BuilderInfo> collective_builders();
+std::vector<BuilderInfo> sharded_builders();
 std::vector<BuilderInfo> poseidon_builders();
 std::vector<BuilderInfo> byteps_builders();
 std::vector<BuilderInfo> scheduled_builders();

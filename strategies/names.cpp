@@ -64,6 +64,13 @@ const Words<FusionKind>& fusion_kind_words() {
   return kWords;
 }
 
+const Words<DType>& dtype_words() {
+  static const Words<DType> kWords{{name_of(DType::Float32), DType::Float32},
+                                   {name_of(DType::Float16), DType::Float16},
+                                   {name_of(DType::BFloat16), DType::BFloat16}};
+  return kWords;
+}
+
 const char* name_of(CollectiveAlgorithm algorithm) {
   return word_for(collective_algorithm_words(), algorithm);
 }

@@ -18,6 +18,7 @@ const Words<Ordering>& ordering_words();
 const Words<Gate>& gate_words();
 const Words<UpdateAt>& update_at_words();
 const Words<FusionKind>& fusion_kind_words();
+const Words<DType>& dtype_words();
 
 const char* name_of(CollectiveAlgorithm algorithm);
 const char* name_of(Compressor compressor);

@@ -13,7 +13,7 @@
 namespace simsync {
 namespace {
 
-enum class SynchronizerKind { ParameterServer, AllReduce, SufficientFactors };
+enum class SynchronizerKind { ParameterServer, AllReduce, SufficientFactors, Sharded };
 
 /// node, and gpu or -1; nullopt when the text is no place.
 std::optional<Place> parse_place(const std::string& text) {
@@ -59,6 +59,19 @@ void read_scheduling(const yaml::Node& node, Scheduling& scheduling) {
   m.maybe("pulls_only", [&](const yaml::Node& n) { scheduling.pulls_only = n.boolean(); });
 }
 
+void read_sharding(const yaml::Node& node, Sharding& sharding) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  auto m = node.mapping();
+  m.maybe("stage", [&](const yaml::Node& n) { sharding.stage = static_cast<int>(n.integer(1, 3)); });
+  m.maybe("group", [&](const yaml::Node& n) { sharding.group = static_cast<int>(n.integer(0, kMost)); });
+  m.maybe("reshard_after_forward", [&](const yaml::Node& n) { sharding.reshard_after_forward = n.boolean(); });
+  m.maybe("prefetch", [&](const yaml::Node& n) { sharding.prefetch = static_cast<int>(n.integer(0, kMost)); });
+  m.maybe("overlap_gather", [&](const yaml::Node& n) { sharding.overlap_gather = n.boolean(); });
+  m.maybe("min_unit", [&](const yaml::Node& n) { sharding.min_unit = n.bytes(); });
+  m.maybe("param_dtype", [&](const yaml::Node& n) { sharding.param_dtype = n.one_of(dtype_words()); });
+  m.maybe("reduce_dtype", [&](const yaml::Node& n) { sharding.reduce_dtype = n.one_of(dtype_words()); });
+}
+
 PsSynchronizer read_ps(yaml::Mapping& mapping) {
   PsSynchronizer ps;
   mapping.maybe("local_replication", [&](const yaml::Node& n) { ps.local_replication = n.boolean(); });
@@ -97,9 +110,11 @@ Synchronizer read_synchronizer(yaml::Mapping& mapping) {
   const auto kind = mapping.require("synchronizer")
                         .one_of<SynchronizerKind>({{"parameter-server", SynchronizerKind::ParameterServer},
                                                    {"all-reduce", SynchronizerKind::AllReduce},
-                                                   {"sufficient-factors", SynchronizerKind::SufficientFactors}});
+                                                   {"sufficient-factors", SynchronizerKind::SufficientFactors},
+                                                   {"sharded", SynchronizerKind::Sharded}});
   if (kind == SynchronizerKind::ParameterServer) return read_ps(mapping);
   if (kind == SynchronizerKind::SufficientFactors) return SfbSynchronizer{};
+  if (kind == SynchronizerKind::Sharded) return ShardedSynchronizer{};
   AllReduceSynchronizer all_reduce;
   mapping.maybe("algorithm",
                 [&](const yaml::Node& n) { all_reduce.algorithm = n.one_of(collective_algorithm_words()); });
@@ -138,6 +153,7 @@ void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   m.maybe("update_at", [&](const yaml::Node& n) { graph.update_at = n.one_of(update_at_words()); });
   m.maybe("fusion", [&](const yaml::Node& n) { read_fusion(n, graph.fusion); });
   m.maybe("scheduling", [&](const yaml::Node& n) { read_scheduling(n, graph.scheduling); });
+  m.maybe("sharding", [&](const yaml::Node& n) { read_sharding(n, graph.sharding); });
   m.maybe("algorithm", [&](const yaml::Node& n) { graph.algorithm = n.one_of(collective_algorithm_words()); });
   m.maybe("pull_at_step_start", [&](const yaml::Node& n) { graph.pull_at_step_start = n.boolean(); });
   m.maybe("aggregate_on_gpu", [&](const yaml::Node& n) { graph.aggregate_on_gpu = n.boolean(); });

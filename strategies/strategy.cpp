@@ -97,12 +97,30 @@ private:
       fail("cannot be sent as sufficient factors; they exist for the whole weight matrix of a dense layer only");
   }
 
+  void check_synchronizer(const ShardedSynchronizer&) const {
+    if (entry_.shards.size() > 1) fail("is sharded over ranks and cut into shards besides");
+    if (entry_.compressor != Compressor::None) fail("is sharded and compressed; choose reduce_dtype instead");
+    if (travels_sparse(variable_, entry_)) fail("is sharded, so its gradient travels whole: it needs sparse_as_dense");
+  }
+
   const Strategy& strategy_;
   const Cluster& cluster_;
   const VariableStrategy& entry_;
   const Variable& variable_;
   const Layer& layer_;
 };
+
+void check_sharding(const Strategy& strategy) {
+  const Sharding& sharding = strategy.graph.sharding;
+  const int workers = strategy.graph.workers;
+  const auto fail = [&](const std::string& what) {
+    throw PlanError(fmt::format("strategy '{}': {}", strategy.name, what));
+  };
+  if (sharding.stage < 1 || sharding.stage > 3) fail(fmt::format("sharding stage {}, expected 1 to 3", sharding.stage));
+  if (sharding.prefetch < 0 || sharding.min_unit.count < 0) fail("prefetch and min_unit must not be negative");
+  if (sharding.group < 0 || workers % sharding.group_of(workers) != 0)
+    fail(fmt::format("shard groups of {} ranks do not divide {} workers", sharding.group, workers));
+}
 
 void check_graph(const Strategy& strategy, const Cluster& cluster) {
   const GraphStrategy& graph = strategy.graph;
@@ -163,6 +181,7 @@ bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
 
 void check(const Strategy& strategy, const Model& model, const Cluster& cluster) {
   check_graph(strategy, cluster);
+  check_sharding(strategy);
   if (strategy.graph.slack && in_lock_step(strategy))
     throw PlanError(
         fmt::format("strategy '{}' bounds workers by their clocks (slack), and they are in lock step: no "

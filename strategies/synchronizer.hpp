@@ -46,6 +46,11 @@ struct SfbSynchronizer {
   friend bool operator==(const SfbSynchronizer&, const SfbSynchronizer&) = default;
 };
 
-using Synchronizer = std::variant<PsSynchronizer, AllReduceSynchronizer, SfbSynchronizer>;
+/// Ranks share it out among themselves as GraphStrategy::sharding says (ZeRO, FSDP).
+struct ShardedSynchronizer {
+  friend bool operator==(const ShardedSynchronizer&, const ShardedSynchronizer&) = default;
+};
+
+using Synchronizer = std::variant<PsSynchronizer, AllReduceSynchronizer, SfbSynchronizer, ShardedSynchronizer>;
 
 }  // namespace simsync

@@ -52,6 +52,17 @@ std::string rpc_text(const RpcCosts& rpc) {
   return fmt::format("  rpc: {{per_message: {}{}}}\n", text_of(rpc.per_message), rate);
 }
 
+std::string sharding_text(const Sharding& sharding) {
+  if (sharding == Sharding{}) return {};
+  std::string out = fmt::format(
+      "  sharding: {{stage: {}, group: {}, reshard_after_forward: {}, prefetch: {}, overlap_gather: {}, min_unit: {}",
+      sharding.stage, sharding.group, sharding.reshard_after_forward, sharding.prefetch, sharding.overlap_gather,
+      text_of(sharding.min_unit));
+  if (sharding.param_dtype) out += fmt::format(", param_dtype: {}", name_of(*sharding.param_dtype));
+  if (sharding.reduce_dtype) out += fmt::format(", reduce_dtype: {}", name_of(*sharding.reduce_dtype));
+  return out + "}\n";
+}
+
 std::string graph_text(const GraphStrategy& graph) {
   const Fusion& fusion = graph.fusion;
   const Scheduling& scheduling = graph.scheduling;
@@ -79,6 +90,7 @@ std::string graph_text(const GraphStrategy& graph) {
   if (graph.win_next) out += fmt::format("  win_next: {}\n", text_of(*graph.win_next));
   if (graph.slack) out += fmt::format("  slack: {}\n", *graph.slack);
   if (graph.backups > 0) out += fmt::format("  backups: {}\n", graph.backups);
+  out += sharding_text(graph.sharding);
   if (graph.random_pull_order) out += "  random_pull_order: true\n";
   return out;
 }
@@ -105,6 +117,10 @@ std::string synchronizer_text(const AllReduceSynchronizer& all_reduce) {
 
 std::string synchronizer_text(const SfbSynchronizer&) {
   return "synchronizer: sufficient-factors";
+}
+
+std::string synchronizer_text(const ShardedSynchronizer&) {
+  return "synchronizer: sharded";
 }
 
 std::string entry_text(const VariableStrategy& entry, const Variable& variable) {

@@ -50,6 +50,8 @@ public:
   }
 
   void prepare(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers) override {
+    if (op.grouping != kWholeJob)
+      throw CapabilityError("real runs have collectives over all ranks, not over groups of them");
     if (op.collective().primitive == CollectivePrimitive::AllGather) return;
     if (op.collective().primitive != CollectivePrimitive::AllReduce)
       throw CapabilityError(fmt::format("Gloo has no {}", name_of(op.collective().primitive)));

@@ -50,18 +50,6 @@ void Gradient::set(int iteration) {
   for (const std::size_t at : samples_) values_[at] = gradient_at(rank_, at, iteration);
 }
 
-const char* name_of(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::Sgd:
-      return "sgd";
-    case Optimizer::Momentum:
-      return "momentum";
-    case Optimizer::Adam:
-      return "adam";
-  }
-  return "?";
-}
-
 Parameters::Parameters(Optimizer optimizer, std::size_t floats) : optimizer_(optimizer), values_(floats, 0.0F) {
   if (optimizer != Optimizer::Sgd) first_.resize(floats, 0.0F);
   if (optimizer == Optimizer::Adam) second_.resize(floats, 0.0F);

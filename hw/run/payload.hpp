@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "models/optimizer.hpp"
+
 namespace simsync {
 
 /// Floats that stand for `bytes`, at least one.
@@ -36,9 +38,6 @@ private:
   std::vector<float> values_;
   std::vector<std::size_t> samples_;
 };
-
-enum class Optimizer { Sgd, Momentum, Adam };
-const char* name_of(Optimizer optimizer);
 
 /// Variables with the state of their optimizer. Adding a gradient twice in the same way gives the same bits, so what
 /// a server should hold can be computed beside it for a few positions.

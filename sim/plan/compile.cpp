@@ -195,7 +195,9 @@ void write_compute(PlanWriter& writer) {
   };
   writer.forward.resize(layers);
   writer.backward.resize(layers);
+  writer.backward_begin.assign(layers, -1);
   writer.gates.resize(layers);
+  writer.gathers.resize(layers);
   OpId previous = -1;
   for (LayerId layer = 0; layer < layers; ++layer)
     previous = writer.forward[layer] = compute(layer, Phase::Forward, &LayerTime::forward, previous);
@@ -206,6 +208,7 @@ void write_compute(PlanWriter& writer) {
   for (LayerId layer = layers; layer-- > 0;) {
     const Seconds whole = writer.profile.layers[layer].backward;
     double written = 0.0;
+    const auto begun = static_cast<OpId>(writer.plan.ops.size());
     for (; next != shares.end() && to_come - whole < *next * writer.profile.backward(); ++next) {
       const double until = (to_come - *next * writer.profile.backward()) / whole;
       if (until > written) previous = compute(layer, Phase::Backward, &LayerTime::backward, previous, until - written);
@@ -213,6 +216,7 @@ void write_compute(PlanWriter& writer) {
       writer.backward_but[*next] = previous;
     }
     previous = writer.backward[layer] = compute(layer, Phase::Backward, &LayerTime::backward, previous, 1.0 - written);
+    writer.backward_begin[layer] = begun;
     to_come = to_come - whole;
   }
 }
@@ -237,11 +241,17 @@ void write_updates(PlanWriter& writer) {
   for (const auto& [variable, op] : writer.to_update) {
     const LayerId layer = writer.model.variable(variable).layer;
     after_by_layer[layer].push_back(op);
-    if (updated.insert(variable).second)
-      bytes_by_layer[layer] += static_cast<double>(writer.model.variable(variable).bytes().count);
+    if (!updated.insert(variable).second) continue;
+    const bool sharded =
+        std::holds_alternative<ShardedSynchronizer>(writer.strategy.variables[variable].shards.front().synchronizer);
+    bytes_by_layer[layer] +=
+        (sharded ? writer.update_share : 1.0) * static_cast<double>(writer.model.variable(variable).bytes().count);
   }
   std::vector<OpId> all;
   double all_updated = 0.0;
+  const auto gather_after = [&](const std::set<OpId>& gathers, OpId done) {
+    for (const OpId gather : gathers) writer.plan.ops[static_cast<std::size_t>(gather)].after.push_back({done, 1});
+  };
   for (LayerId layer = 0; layer < after_by_layer.size(); ++layer) {
     auto& after = after_by_layer[layer];
     std::sort(after.begin(), after.end());
@@ -252,8 +262,10 @@ void write_updates(PlanWriter& writer) {
       all_updated += bytes_by_layer[layer];
     } else {
       after.push_back(writer.backward[layer]);
-      writer.gates[layer].push_back(
-          update(after, bytes_by_layer[layer], static_cast<std::int32_t>(layer), writer.model.layer(layer).name));
+      const OpId done =
+          update(after, bytes_by_layer[layer], static_cast<std::int32_t>(layer), writer.model.layer(layer).name);
+      writer.gates[layer].push_back(done);
+      gather_after(writer.gathers[layer], done);
     }
   }
   const LayerId first = 0;
@@ -261,7 +273,11 @@ void write_updates(PlanWriter& writer) {
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
     all.push_back(writer.backward.front());
-    writer.gates[first].push_back(update(all, all_updated, -1, "all variables"));
+    const OpId done = update(all, all_updated, -1, "all variables");
+    writer.gates[first].push_back(done);
+    std::set<OpId> gathers;
+    for (const auto& of_layer : writer.gathers) gathers.insert(of_layer.begin(), of_layer.end());
+    gather_after(gathers, done);
   }
   // Whatever else a strategy gates, a device runs its iterations one after another.
   writer.gates[first].push_back(writer.backward.front());
@@ -400,9 +416,11 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
                             .plan = {},
                             .forward = {},
                             .backward = {},
+                            .backward_begin = {},
                             .backward_but = {},
                             .server_queue = {},
                             .gates = {},
+                            .gathers = {},
                             .to_update = {}};
   writer.plan.model = model.name();
   writer.plan.strategy = strategy.name;
@@ -415,6 +433,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   detail::write_compute(writer);
   detail::write_all_reduce(writer);
   detail::write_parameter_servers(writer);
+  detail::write_sharded(writer);
   detail::write_sufficient_factors(writer);
   detail::write_updates(writer);
   detail::merge_compute(writer.plan);

@@ -1,6 +1,7 @@
 // The parts of compile: what each kind of synchronizer adds to the plan. Private to sim/plan.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct PlanWriter {
 
   std::vector<OpId> forward;   ///< by layer
   std::vector<OpId> backward;  ///< by layer
+  std::vector<OpId> backward_begin;  ///< by layer: its first op, where it is cut (backward_but)
   QueueId compute = -1;        ///< compute stream of each device
   QueueId host = -1;           ///< threads of each node's host
   QueueId communication = -1;  ///< stream of collectives
@@ -37,6 +39,9 @@ struct PlanWriter {
 
   /// Ops that the next iteration's forward of a layer waits for, by layer.
   std::vector<std::vector<OpId>> gates;
+  /// Gathers of sharded parameters for a step, by layer: each waits for the updates of these in the step before.
+  std::vector<std::set<OpId>> gathers;
+  double update_share = 1.0;  ///< of a sharded variable that each rank updates
   /// Ops after which a worker's copy of a variable is up to date apart from the optimizer step on the worker.
   std::vector<std::pair<VariableId, OpId>> to_update;
 
@@ -80,6 +85,8 @@ void write_compute(PlanWriter& writer);
 void write_all_reduce(PlanWriter& writer);
 /// Shards on parameter servers: copy, aggregate, push, update, pull.
 void write_parameter_servers(PlanWriter& writer);
+/// Variables shared out among ranks: gather, reduce-scatter, all-reduce over replicas.
+void write_sharded(PlanWriter& writer);
 /// Sufficient factors: exchange and reconstruction.
 void write_sufficient_factors(PlanWriter& writer);
 /// Optimizer steps on the workers, and what the next forward pass waits for.

@@ -65,6 +65,17 @@ void note_validity(const Calibration& calibration, const std::string& strategy, 
                               strategy, said.front(), more));
 }
 
+/// Estimated times of an update are those of the optimizer of a default OptimizerState.
+void update_by(const OptimizerState& optimizer, Profile& profile, std::vector<std::string>& notes) {
+  if (optimizer == OptimizerState{}) return;
+  if (profile.source != ProfileSource::Roofline) {
+    notes.emplace_back("optimizer and master_weights count for memory only: the time of the update is measured");
+    return;
+  }
+  constexpr double kWidth = 4.0;  // of a weight; two bytes beside an fp32 copy move as much
+  profile.update = optimizer.update_bytes(kWidth) / OptimizerState{}.update_bytes(kWidth) * profile.update;
+}
+
 }  // namespace
 
 Problem prepare(const PredictRequest& request) {
@@ -108,6 +119,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                      .step_time = settings.step_time,
                                      .profile = settings.profile,
                                      .mean = !in_lock_step(strategy)});
+  update_by(settings.optimizer, profile, notes);
   profile.variation = settings.step_variation;
   profile.seed = settings.seed;
   detail::check_profile_device(settings.profile, cluster, notes);
@@ -115,7 +127,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
   const NetworkBasis network = network_basis(plan, described, cluster, calibration ? &*calibration : nullptr);
-  RankMemory memory = rank_memory(model, cluster, strategy, profile);
+  RankMemory memory = rank_memory(model, cluster, strategy, profile, settings.optimizer);
   if (settings.options.steps_per_worker > 0 && !plan.steps_vary())
     notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
   if (settings.options.max_iterations != ReplayOptions{}.max_iterations && plan.steps_vary())
@@ -129,6 +141,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
           .errors = {.compute = settings.compute_error, .network = settings.network_error},
           .network = network,
           .memory = std::move(memory),
+          .ignore_memory = settings.ignore_memory,
           .notes = std::move(notes)};
 }
 

@@ -14,17 +14,22 @@ struct RankMemory {
   MemoryBound bound;
   std::string device;
   Bytes device_bytes;  ///< 0: its description does not tell, and everything fits
+  std::int64_t largest_batch = 0;  ///< where it does not fit: samples that would, 0 if one does not
   [[nodiscard]] bool fits() const { return device_bytes.count == 0 || bound.total() <= device_bytes; }
 };
 
 /// What `strategy` keeps on a worker: weights that servers hand out as a whole, gradients and optimizer state where the
 /// worker applies the optimizer after the whole backward pass, copies of gradients in buckets (PyTorch) or in a fusion
-/// buffer (Horovod). Batch and precision are those of `profile`.
-RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile);
+/// buffer (Horovod); of sharded variables its share by the stage of ZeRO, the blocks that are gathered at a time, and
+/// the gradients of one block. Batch and precision are those of `profile`.
+RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
+                       const OptimizerState& optimizer = {});
 
 /// `needs at least 3.20 GiB, T4 has 16.00 GiB`.
 std::string memory_text(const RankMemory& memory);
 /// `does not fit: needs at least ...`, and what it consists of.
 std::string misfit_text(const RankMemory& memory);
+/// What to change so that it fits.
+std::string remedy_text(const RankMemory& memory);
 
 }  // namespace simsync

@@ -84,6 +84,14 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
     if (std::find(known.begin(), known.end(), value) == known.end())
       wrong_value(key, value, fmt::format("one of {}", fmt::join(known, ", ")), did_you_mean(value, known));
     s.precision = value;
+  } else if (key == "optimizer") {
+    s.optimizer.optimizer = read_choice(key, value, {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam});
+  } else if (key == "master_weights") {
+    if (value != "true" && value != "false") wrong_value(key, value, "true or false");
+    s.optimizer.master_weights = value == "true";
+  } else if (key == "memory") {
+    if (value != "check" && value != "ignore") wrong_value(key, value, "check or ignore");
+    s.ignore_memory = value == "ignore";
   } else if (key == "profile") {
     s.profile = value;
   } else if (key == "seed") {
@@ -126,7 +134,7 @@ const std::vector<std::string>& own_keys() {
   static const std::vector<std::string> kKeys{"step_time",     "precision",      "profile",          "seed",
                                               "iterations",    "fidelity",       "solver",           "placement",
                                               "straggler",     "variable_scale", "steps_per_worker", "step_variation",
-                                              "compute_error", "network_error"};
+                                              "compute_error", "network_error", "optimizer", "master_weights", "memory"};
   return kKeys;
 }
 

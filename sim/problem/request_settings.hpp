@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/optimizer.hpp"
 #include "sim/problem/problem.hpp"
 
 namespace simsync::detail {
@@ -15,6 +16,8 @@ struct Settings {
   std::optional<Seconds> step_time;
   std::optional<std::string> precision;
   std::string profile = "auto";
+  OptimizerState optimizer;
+  bool ignore_memory = false;
   std::uint64_t seed = 1;
   std::vector<int> placement;  ///< GPUs per node; empty: filled node by node
   std::optional<double> straggler;

@@ -1,0 +1,187 @@
+// Sharded data parallelism: parameters gathered unit by unit, gradients reduced to their share.
+//
+// With S bytes of parameters and P ranks in a shard group, a rank sends S (P-1)/P in every all-gather and as much in the
+// reduce-scatter: at stage 3 with parameters freed after their forward pass 3 S (P-1)/P a step, else 2 S (P-1)/P. Over R
+// groups (hybrid shard) the all-reduce of its share adds 2 (S/P) (R-1)/R.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "sim/plan/compile.hpp"
+#include "sim/plan/plan_writer.hpp"
+#include "sim/plan/units.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// Collectives of the groups of one grouping, on a stream of their own, in the order in which they are written.
+class Stream {
+public:
+  Stream(PlanWriter& writer, GroupingId grouping, QueueId queue) : w_(writer), grouping_(grouping), queue_(queue) {
+    std::vector<Place> ranks;
+    for (const int rank : w_.plan.grouping(grouping).ranks(0))
+      ranks.push_back(w_.plan.ranks[static_cast<std::size_t>(rank)]);
+    costs_ = group_costs(w_.cluster, ranks);
+  }
+
+  [[nodiscard]] int ranks() const { return costs_.shape.ranks(); }
+
+  /// The next one. All-gather: `bytes` are what each rank contributes.
+  OpId launch(CollectivePrimitive primitive, double bytes, const std::string& label, std::vector<OpId> after) {
+    const bool chooses = primitive == CollectivePrimitive::AllReduce;
+    const CollectiveAlgorithm asked = chooses ? w_.strategy.graph.algorithm : CollectiveAlgorithm::Auto;
+    const CollectiveChoice choice = choose(primitive, asked, costs_, bytes);
+    Op op;
+    op.grouping = grouping_;
+    op.queue = queue_;
+    op.reason = {Phase::Synchronize, -1, label};
+    op.body =
+        Collective{.primitive = primitive,
+                   .algorithm = choice.algorithm,
+                   .protocol = choice.protocol,
+                   .bytes = bytes,
+                   .setup = collective_setup(w_.cluster.collective, bytes) + w_.strategy.graph.per_operation_cost};
+    for (const OpId id : after) op.after.push_back({id, 0});
+    if (previous_ >= 0) op.after.push_back({previous_, 0});
+    return previous_ = w_.add(std::move(op));
+  }
+
+private:
+  PlanWriter& w_;
+  GroupingId grouping_;
+  QueueId queue_;
+  GroupCosts costs_;
+  OpId previous_ = -1;
+};
+
+/// Shard groups are consecutive ranks; a replica group has the ranks of the same place in them.
+struct ShardGroups {
+  GroupingId shard = kWholeJob;
+  GroupingId replica = kEachRank;
+};
+
+GroupingId add_grouping(Plan& plan, const std::string& name, int size, bool consecutive) {
+  const int ranks = plan.rank_count();
+  std::vector<int> group_of;
+  for (int rank = 0; rank < ranks; ++rank) group_of.push_back(consecutive ? rank / size : rank % size);
+  plan.groupings.emplace_back(name, std::move(group_of));
+  return static_cast<GroupingId>(plan.groupings.size()) - 1;
+}
+
+ShardGroups add_groups(Plan& plan, int size) {
+  if (size == plan.rank_count()) return {};
+  if (size == 1) return {.shard = kEachRank, .replica = kWholeJob};
+  const auto nodes = static_cast<int>(plan.nodes.size());
+  bool are_nodes = true;
+  for (int node = 0; node < nodes; ++node)
+    are_nodes = are_nodes && static_cast<int>(plan.grouping(kEachNode).ranks(node).size()) == size;
+  const GroupingId shard = are_nodes ? kEachNode : add_grouping(plan, "shard", size, true);
+  return {.shard = shard, .replica = add_grouping(plan, "replica", size, false)};
+}
+
+class Writer {
+public:
+  Writer(PlanWriter& writer, std::vector<Unit> units)
+      : w_(writer),
+        sharding_(writer.strategy.graph.sharding),
+        units_(std::move(units)),
+        groups_(add_groups(w_.plan, sharding_.group_of(w_.plan.rank_count()))),
+        shard_(stream("shard", groups_.shard)),
+        replica_(stream("replica", groups_.replica)) {}
+
+  void write() {
+    w_.update_share = 1.0 / shard_.ranks();
+    if (shard_.ranks() > 1) gather_for_forward();
+    gather_for_backward_and_reduce();
+  }
+
+private:
+  Stream stream(const char* name, GroupingId grouping) {
+    const QueueId queue =
+        grouping == kWholeJob
+            ? w_.communication
+            : w_.add_queue({.name = fmt::format("{} communication", name), .grouping = grouping, .slots = 1});
+    return {w_, grouping, queue};
+  }
+
+  [[nodiscard]] double bytes_of(const Unit& unit, const std::optional<DType>& dtype) const {
+    double bytes = 0.0;
+    for (const VariableId id : unit.variables) {
+      const Variable& variable = w_.model.variable(id);
+      bytes += static_cast<double>(variable.elements()) * width_of(variable, dtype, w_.profile.precision);
+    }
+    return bytes;
+  }
+
+  OpId gather(const Unit& unit, const char* pass, std::vector<OpId> after) {
+    return shard_.launch(CollectivePrimitive::AllGather, bytes_of(unit, sharding_.param_dtype) / shard_.ranks(),
+                         unit.label + pass, std::move(after));
+  }
+
+  void gate(OpId op, OpId gathered) { w_.plan.ops[static_cast<std::size_t>(op)].after.push_back({gathered, 0}); }
+
+  void gather_for_forward() {
+    const bool limited = sharding_.stage == 3;
+    const bool at_once = !limited && !sharding_.overlap_gather;
+    // Blocks are computed one after another, the root beside them.
+    const std::size_t begin = units_.front().root ? 1 : 0;
+    const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      const Unit& unit = units_[u];
+      std::vector<OpId> after;
+      if (limited && u >= begin + ahead) after.push_back(w_.forward[units_[u - ahead].last]);
+      const OpId gathered = gather(unit, " (forward)", std::move(after));
+      gate(w_.forward[at_once ? 0 : unit.first], gathered);
+      for (const VariableId id : unit.variables) w_.gathers[w_.model.variable(id).layer].insert(gathered);
+    }
+  }
+
+  /// In the order in which a framework launches them: a unit's gradients are reduced when its backward pass has ended,
+  /// and then the unit is gathered that comes `prefetch` after the next.
+  void gather_for_backward_and_reduce() {
+    const std::size_t begin = units_.front().root ? 1 : 0;
+    const bool again = sharding_.stage == 3 && sharding_.reshard_after_forward && shard_.ranks() > 1;
+    std::size_t to_gather = again ? units_.size() : begin;
+    const auto gather_down_to = [&](std::size_t lowest, OpId after) {
+      for (; to_gather > std::max(lowest, begin); --to_gather) {
+        const Unit& unit = units_[to_gather - 1];
+        gate(w_.backward_begin[unit.last], gather(unit, " (backward)", {after}));
+      }
+    };
+    const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
+    const auto below = [](std::size_t unit, std::size_t by) { return unit > by ? unit - by : 0; };
+    if (units_.size() > begin) gather_down_to(below(units_.size(), ahead), w_.forward[units_.back().last]);
+    for (std::size_t u = units_.size(); u-- > begin;) {
+      reduce(units_[u], w_.backward[units_[u].first]);
+      gather_down_to(below(u, ahead), w_.backward[units_[u].first]);
+    }
+    if (begin > 0) reduce(units_.front(), w_.backward.front());
+  }
+
+  void reduce(const Unit& unit, OpId ready) {
+    double bytes = bytes_of(unit, sharding_.reduce_dtype);
+    if (shard_.ranks() > 1) {
+      ready = shard_.launch(CollectivePrimitive::ReduceScatter, bytes, unit.label, {ready});
+      bytes /= shard_.ranks();
+    }
+    if (replica_.ranks() > 1) ready = replica_.launch(CollectivePrimitive::AllReduce, bytes, unit.label, {ready});
+    for (const VariableId id : unit.variables) w_.to_update.emplace_back(id, ready);
+  }
+
+  PlanWriter& w_;
+  const Sharding& sharding_;
+  std::vector<Unit> units_;
+  ShardGroups groups_;
+  Stream shard_;
+  Stream replica_;
+};
+
+}  // namespace
+
+void write_sharded(PlanWriter& writer) {
+  std::vector<Unit> units = units_of(writer.model, writer.strategy);
+  if (!units.empty()) Writer(writer, std::move(units)).write();
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,79 @@
+#include "sim/plan/units.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace simsync {
+namespace {
+
+bool is_sharded(const VariableStrategy& entry) {
+  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+std::int64_t bytes_of(const Model& model, const Unit& unit) {
+  std::int64_t bytes = 0;
+  for (const VariableId id : unit.variables) bytes += model.variable(id).bytes().count;
+  return bytes;
+}
+
+/// `next` follows it.
+void append(Unit& unit, const Unit& next) {
+  unit.label = unit.label.substr(0, unit.label.find(" ...")) + " ... " + next.label;
+  unit.last = next.last;
+  unit.variables.insert(unit.variables.end(), next.variables.begin(), next.variables.end());
+}
+
+}  // namespace
+
+std::string block_of(const std::string& layer) {
+  constexpr const char* kSeparators = "./";
+  for (std::size_t begin = 0; begin < layer.size();) {
+    const std::size_t end = std::min(layer.find_first_of(kSeparators, begin), layer.size());
+    if (is_number(std::string_view(layer).substr(begin, end - begin))) return layer.substr(0, end);
+    begin = end + 1;
+  }
+  return {};
+}
+
+std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
+  Unit root{.label = "root", .root = true, .first = 0, .last = model.layer_count() - 1, .variables = {}};
+  std::vector<Unit> blocks;
+  for (LayerId layer = 0; layer < model.layer_count(); ++layer) {
+    const std::string block = block_of(model.layer(layer).name);
+    Unit* unit = &root;
+    if (!block.empty()) {
+      if (blocks.empty() || blocks.back().label != block)
+        blocks.push_back({.label = block, .first = layer, .last = layer, .variables = {}});
+      unit = &blocks.back();
+      unit->last = layer;
+    }
+    for (const VariableId id : model.layer(layer).variables)
+      if (is_sharded(strategy.variables[id])) unit->variables.push_back(id);
+  }
+  std::vector<Unit> out;
+  if (!root.variables.empty()) out.push_back(root);
+  for (const Unit& block : blocks) {
+    if (block.variables.empty()) continue;
+    const bool grows = !out.empty() && !out.back().root &&
+                       bytes_of(model, out.back()) < strategy.graph.sharding.min_unit.count;
+    if (grows) {
+      append(out.back(), block);
+    } else {
+      out.push_back(block);
+    }
+  }
+  return out;
+}
+
+double width_of(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision) {
+  if (chosen) return static_cast<double>(size_of(*chosen));
+  const auto own = static_cast<double>(size_of(variable.dtype));
+  const bool half = precision == "amp" || precision == "fp16" || precision == "bf16";
+  return half ? std::min(own, 2.0) : own;
+}
+
+}  // namespace simsync

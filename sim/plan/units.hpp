@@ -1,0 +1,31 @@
+// The units in which sharded parameters are gathered and their gradients reduced.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/model.hpp"
+#include "strategies/strategy.hpp"
+
+namespace simsync {
+
+/// Neighboring layers of some blocks, or all layers outside of blocks.
+struct Unit {
+  std::string label;  ///< `transformer.h.0`, `transformer.h.0 ... transformer.h.3`; `root` outside of blocks
+  bool root = false;
+  LayerId first = 0;  ///< the root begins with the model
+  LayerId last = 0;   ///< and ends with it
+  std::vector<VariableId> variables;
+};
+
+/// The block that a layer belongs to: its name up to the first part that is a number; empty outside of blocks. Parts
+/// are separated by '.' or '/'.
+std::string block_of(const std::string& layer);
+
+/// Sharded variables, each in one unit: the root, if it has any, and then the blocks in forward order, neighbors merged
+/// while they have less than Sharding::min_unit. Of a variable that several layers share, its own layer counts.
+std::vector<Unit> units_of(const Model& model, const Strategy& strategy);
+
+/// Bytes of an element of a gathered parameter or a reduced gradient, under this precision of the profile.
+double width_of(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision);
+
+}  // namespace simsync

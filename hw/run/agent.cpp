@@ -78,7 +78,12 @@ private:
     if (roles_.is_server(options_.self)) return {};
     const bool any =
         std::any_of(plan_.ops.begin(), plan_.ops.end(), [](const Op& op) { return op.kind() == OpKind::Collective; });
-    const CollectiveRequest group{options_.self, plan_.rank_count(), options_.address, options_.run.timeout_s};
+    CollectiveRequest group{options_.self, plan_.rank_count(), options_.address, options_.run.timeout_s};
+    for (const Grouping& grouping : plan_.groupings) {
+      const int own = grouping.group_of(options_.self);
+      const auto ranks = own < 0 ? std::span<const int>{} : grouping.ranks(own);
+      group.groups.emplace_back(ranks.begin(), ranks.end());
+    }
     const int gpu = plan_.ranks[static_cast<std::size_t>(options_.self)].gpu;
     if (options_.devices) return options_.devices({.group = group, .gpu = gpu, .collectives = any}, meeting_);
     return {.device = nullptr, .collectives = any ? make_gloo(group, meeting_) : nullptr};

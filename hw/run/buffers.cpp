@@ -59,19 +59,35 @@ void Buffers::find_lives(int iterations) {
 void Buffers::add_op(OpId id, AgentId self) {
   const Plan& plan = roles_.plan();
   const Op& op = plan.ops[static_cast<std::size_t>(id)];
-  if (op.kind() == OpKind::Collective && !roles_.is_server(self)) {
-    const std::size_t floats = floats_of(op.bytes());
-    const auto parts =
-        static_cast<std::size_t>(op.collective().primitive == CollectivePrimitive::AllGather ? plan.rank_count() : 1);
-    collectives_[id] = {std::make_unique<Gradient>(self, floats), std::vector<float>(floats * parts)};
-    return;
-  }
+  if (op.kind() == OpKind::Collective && !roles_.is_server(self)) return add_collective(id, self);
   if (op.kind() != OpKind::Transfer || op.tensor() < 0) return;
   if (op.transfer().pushes()) {
     add_push(id, self);
   } else {
     add_pull(id, self);
   }
+}
+
+void Buffers::add_collective(OpId id, AgentId self) {
+  const Op& op = roles_.plan().ops[static_cast<std::size_t>(id)];
+  const Grouping& grouping = roles_.plan().grouping(op.grouping);
+  if (grouping.group_of(self) < 0) return;
+  const auto ranks = grouping.ranks(grouping.group_of(self));
+  std::size_t in = floats_of(op.bytes());
+  std::size_t out = in;
+  switch (op.collective().primitive) {
+    case CollectivePrimitive::AllReduce:
+      break;
+    case CollectivePrimitive::AllGather:
+      out = in * ranks.size();
+      break;
+    case CollectivePrimitive::ReduceScatter:
+      out = (in + ranks.size() - 1) / ranks.size();  // padded to equal parts
+      in = out * ranks.size();
+      break;
+  }
+  const auto own = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), self) - ranks.begin());
+  collectives_[id] = {std::make_unique<Gradient>(self, in), std::vector<float>(out), {ranks.begin(), ranks.end()}, own};
 }
 
 void Buffers::add_push(OpId id, AgentId self) {
@@ -154,8 +170,24 @@ CollectiveBuffers Buffers::collective(OpId op, int iteration, bool clear) {
   buffers.in->set(iteration);
   const auto in = buffers.in->values();
   CollectiveBuffers out{in, buffers.out, buffers.in->samples(), {}};
+  if (buffers.out.size() < in.size()) {
+    out.looked_at = own_samples(buffers);
+    return out;
+  }
   for (std::size_t part = 0; part < buffers.out.size(); part += in.size())
     for (const std::size_t at : out.changing) out.looked_at.push_back(part + at);
+  return out;
+}
+
+std::size_t Buffers::own_begin(const Collective& buffers) {
+  return buffers.out.size() < buffers.in->values().size() ? buffers.own_place * buffers.out.size() : 0;
+}
+
+std::vector<std::size_t> Buffers::own_samples(const Collective& buffers) {
+  const std::size_t begin = own_begin(buffers);
+  std::vector<std::size_t> out;
+  for (const std::size_t at : buffers.in->samples())
+    if (at >= begin && at < begin + buffers.out.size()) out.push_back(at - begin);
   return out;
 }
 
@@ -210,25 +242,34 @@ void Buffers::check_applied(const Instance& i, int iteration, Tensor& tensor, co
 }
 
 void Buffers::check_collective(OpId op, int iteration, bool all) const {
-  const Collective& buffers = collectives_.at(op);
   const Plan& plan = roles_.plan();
-  const int ranks = plan.rank_count();
+  if (plan.ops[static_cast<std::size_t>(op)].collective().primitive == CollectivePrimitive::AllGather)
+    return check_gathered(op, iteration, all);
+  const Collective& buffers = collectives_.at(op);
+  const std::size_t begin = own_begin(buffers);
+  const std::vector<std::size_t> samples = own_samples(buffers);
+  for (const std::size_t at : samples) {
+    float sum = 0.0F;
+    for (const int rank : buffers.ranks) sum += gradient_at(rank, begin + at, iteration);
+    if (buffers.out[at] != sum) wrong(plan, op, rank_, at, buffers.out[at], sum);
+  }
+  float plain = 0.0F;
+  for (const int rank : buffers.ranks) plain += static_cast<float>(rank + 1);
+  if (all) expect_plain(plan, op, rank_, buffers.out, samples, plain);
+}
+
+void Buffers::check_gathered(OpId op, int iteration, bool all) const {
+  const Collective& buffers = collectives_.at(op);
   const auto& samples = buffers.in->samples();
   const std::size_t floats = buffers.in->values().size();
-  if (plan.ops[static_cast<std::size_t>(op)].collective().primitive == CollectivePrimitive::AllGather) {
-    for (int rank = 0; rank < ranks; ++rank) {
-      const auto part = std::span(buffers.out).subspan(static_cast<std::size_t>(rank) * floats, floats);
-      for (const std::size_t at : samples)
-        if (part[at] != gradient_at(rank, at, iteration))
-          wrong(plan, op, rank_, at, part[at], gradient_at(rank, at, iteration));
-      if (all) expect_plain(plan, op, rank_, part, samples, static_cast<float>(rank + 1));
-    }
-    return;
+  for (std::size_t place = 0; place < buffers.ranks.size(); ++place) {
+    const int rank = buffers.ranks[place];
+    const auto part = std::span(buffers.out).subspan(place * floats, floats);
+    for (const std::size_t at : samples)
+      if (part[at] != gradient_at(rank, at, iteration))
+        wrong(roles_.plan(), op, rank_, at, part[at], gradient_at(rank, at, iteration));
+    if (all) expect_plain(roles_.plan(), op, rank_, part, samples, static_cast<float>(rank + 1));
   }
-  for (const std::size_t at : samples)
-    if (buffers.out[at] != gradient_sum_at(ranks, at, iteration))
-      wrong(plan, op, rank_, at, buffers.out[at], gradient_sum_at(ranks, at, iteration));
-  if (all) expect_plain(plan, op, rank_, buffers.out, samples, static_cast<float>(ranks * (ranks + 1) / 2));
 }
 
 /// Samples after so many updates, and after those before it that may be all that a reader sees.

@@ -54,6 +54,8 @@ private:
   struct Collective {
     std::unique_ptr<Gradient> in;
     std::vector<float> out;
+    std::vector<int> ranks;     ///< of the group
+    std::size_t own_place = 0;  ///< of this rank among them
   };
   struct Sum {
     std::vector<float> values;
@@ -87,6 +89,7 @@ private:
 
   void find_lives(int iterations);
   void add_op(OpId id, AgentId self);
+  void add_collective(OpId id, AgentId self);
   void add_push(OpId id, AgentId self);
   void add_pull(OpId id, AgentId self);
   /// Whether only the server knows which gradients its values have seen.
@@ -96,6 +99,11 @@ private:
   [[nodiscard]] std::size_t slot(const Op& op, int iteration) const {
     return static_cast<std::size_t>(iteration % (life(op).behind + 1));
   }
+  /// Of a reduction: the position of the sum at which `out` begins.
+  static std::size_t own_begin(const Collective& buffers);
+  /// Of a reduction: positions of samples in `out`, which has the rank's part or the whole of the sum.
+  static std::vector<std::size_t> own_samples(const Collective& buffers);
+  void check_gathered(OpId op, int iteration, bool all) const;
   std::span<float> destination(const Instance& i, int iteration);
   void check_applied(const Instance& i, int iteration, Tensor& tensor, const std::vector<int>& ranks);
   void check_moved_on(const Instance& i, bool all);

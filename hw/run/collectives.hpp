@@ -19,7 +19,8 @@ public:
 };
 
 /// Memory of one collective of one rank, the same in every step. AllReduce: in and out of equal size; AllGather: `out`
-/// has the contributions of all ranks in order.
+/// has the contributions of all ranks of the group in order; ReduceScatter: `out` has the rank's part of the sum, of
+/// equal parts in the order of ranks.
 struct CollectiveBuffers {
   std::span<float> in;
   std::span<float> out;
@@ -44,6 +45,8 @@ struct CollectiveRequest {
   int ranks = 1;
   std::string address;  ///< own IP address: the interface to use
   double timeout_s = 30.0;
+  /// By GroupingId: the ranks of the group that `rank` is in, ascending. kWholeJob needs no entry.
+  std::vector<std::vector<int>> groups = {};
 };
 
 /// Connects all ranks with each other. @throws CapabilityError when that fails.

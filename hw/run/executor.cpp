@@ -43,8 +43,7 @@ Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& in
       duties_(duties_of(roles, options.self)),
       queues_(roles.plan().queues.begin(), roles.plan().queues.end()),
       countdown_(duties_.waits()),
-      ended_by_(static_cast<std::size_t>(roles.plan().rank_count()), -1),
-      communication_(std::make_unique<WorkerThreads>(1)) {
+      ended_by_(static_cast<std::size_t>(roles.plan().rank_count()), -1) {
   if (roles.is_server(options.self)) server_ = std::make_unique<WorkerThreads>(server_threads(roles.plan()));
   if (device_ != nullptr) {
     compute_ = std::make_unique<WorkerThreads>(1);
@@ -52,7 +51,9 @@ Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& in
   }
   if (collectives_ == nullptr) return;
   for (std::size_t op = 0; op < roles.plan().ops.size(); ++op) {
-    if (roles.plan().ops[op].kind() != OpKind::Collective) continue;
+    const Op& collective = roles.plan().ops[op];
+    if (collective.kind() != OpKind::Collective) continue;
+    if (roles.plan().grouping(collective.grouping).group_of(options.self) < 0) continue;
     collectives_->prepare(roles.plan().ops[op], static_cast<std::uint32_t>(op),
                           buffers.collective(static_cast<OpId>(op), 0, false));
   }
@@ -300,10 +301,10 @@ void Executor::send_bytes(const Instance& instance, int k) {
 }
 
 void Executor::start_collective(const Instance& instance, int k) {
-  const bool queued = op_of(instance).queue >= 0;
-  auto& own = concurrent_[queued ? -1 : instance.op];
-  if (!queued && own == nullptr) own = std::make_unique<WorkerThreads>(1);
-  work(queued ? *communication_ : *own, instance, k, [this, instance, k] {
+  const QueueId queue = op_of(instance).queue;
+  auto& own = queue >= 0 ? streams_[queue] : concurrent_[instance.op];
+  if (own == nullptr) own = std::make_unique<WorkerThreads>(1);
+  work(*own, instance, k, [this, instance, k] {
     collectives_->run(op_of(instance), static_cast<std::uint32_t>(instance.op),
                       buffers_.collective(instance.op, k, last(k)), last(k));
     buffers_.check_collective(instance.op, k, last(k));

@@ -106,7 +106,7 @@ private:
   AgentRecord record_;
   std::map<std::pair<int, Instance>, double> started_;
   std::map<OpId, std::unique_ptr<WorkerThreads>> concurrent_;  ///< one thread per collective that has no queue
-  std::unique_ptr<WorkerThreads> communication_;
+  std::map<QueueId, std::unique_ptr<WorkerThreads>> streams_;  ///< one thread per queue that has collectives
   std::unique_ptr<WorkerThreads> server_;
   std::unique_ptr<WorkerThreads> compute_;  ///< with a device
   std::unique_ptr<WorkerThreads> copies_;   ///< with a device

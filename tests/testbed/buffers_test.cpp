@@ -132,3 +132,45 @@ TEST_CASE("backup workers: what comes too late changes nothing", "[run]") {
   exchange.read(2);
   exchange.check(2, true);
 }
+
+TEST_CASE("a rank checks its part of a sum over its group, and what every member contributed") {
+  const Plan plan = test::small_plan("fsdp", 4, {{"group", "2"}});
+  const Roles roles(plan);
+  constexpr int kSelf = 3;  // shard group 2 and 3, replica group 1 and 3
+  Buffers own(roles, kSelf, Optimizer::Momentum, kIterations);
+  const auto op_of = [&](CollectivePrimitive primitive) {
+    for (std::size_t id = 0; id < plan.ops.size(); ++id)
+      if (plan.ops[id].kind() == OpKind::Collective && plan.ops[id].collective().primitive == primitive)
+        return static_cast<OpId>(id);
+    return OpId{-1};
+  };
+  /// Puts the sum of these ranks' gradients from a position on into the output.
+  const auto fill = [&](OpId op, const std::vector<int>& ranks, std::size_t begin) {
+    const CollectiveBuffers buffers = own.collective(op, 1, true);
+    for (std::size_t at = 0; at < buffers.out.size(); ++at) {
+      float plain = 0.0F;
+      for (const int rank : ranks) plain += static_cast<float>(rank + 1);
+      buffers.out[at] = plain;
+    }
+    for (const std::size_t at : buffers.looked_at) {
+      buffers.out[at] = 0.0F;
+      for (const int rank : ranks) buffers.out[at] += gradient_at(rank, begin + at, 1);
+    }
+    return buffers;
+  };
+  const OpId scattered = op_of(CollectivePrimitive::ReduceScatter);
+  const CollectiveBuffers part = own.collective(scattered, 1, true);
+  REQUIRE(part.in.size() == 2 * part.out.size());
+  fill(scattered, {2, 3}, part.out.size());
+  CHECK_NOTHROW(own.check_collective(scattered, 1, true));
+  fill(scattered, {2, 3}, 0);  // the part of the other rank
+  CHECK_THROWS_AS(own.check_collective(scattered, 1, true), WrongResult);
+  fill(scattered, {1, 3}, part.out.size());  // the ranks of the other group
+  CHECK_THROWS_AS(own.check_collective(scattered, 1, true), WrongResult);
+
+  const OpId reduced = op_of(CollectivePrimitive::AllReduce);
+  fill(reduced, {1, 3}, 0);
+  CHECK_NOTHROW(own.check_collective(reduced, 1, true));
+  fill(reduced, {0, 1, 2, 3}, 0);
+  CHECK_THROWS_AS(own.check_collective(reduced, 1, true), WrongResult);
+}

@@ -23,6 +23,17 @@ TEST_CASE("every builder runs for real and its results are right") {
   }
 }
 
+TEST_CASE("shard groups and replica groups have communicators of their own") {
+  int port = 29'670;
+  for (const std::map<std::string, std::string>& options :
+       {std::map<std::string, std::string>{{"group", "2"}}, {{"group", "2"}, {"stage", "2"}},
+        {{"group", "1"}}, {{"stage", "1"}, {"overlap_gather", "false"}}, {{"prefetch", "0"}}}) {
+    const Measurement measured = launch(test::small_plan("fsdp", 4, options), test::loopback(port++));
+    CHECK(measured.steps.size() == 4);
+    CHECK(measured.checked > 0);
+  }
+}
+
 TEST_CASE("servers apply every optimizer as the workers expect") {
   for (const Optimizer optimizer : {Optimizer::Sgd, Optimizer::Momentum, Optimizer::Adam}) {
     LaunchOptions options = test::loopback(29'650 + static_cast<int>(optimizer));

@@ -79,8 +79,8 @@ public:
 
   void prepare(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers) override {
     use_device(gpu_);
-    if (op.collective().primitive == CollectivePrimitive::ReduceScatter)
-      throw CapabilityError("real runs have no reduce-scatter");
+    if (op.collective().primitive == CollectivePrimitive::ReduceScatter || op.grouping != kWholeJob)
+      throw CapabilityError("real runs on GPUs have no reduce-scatter and no groups of ranks yet");
     const bool theirs = op.collective().algorithm == CollectiveAlgorithm::Ring ||
                         op.collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree;
     if (op.collective().primitive == CollectivePrimitive::AllReduce && !theirs)

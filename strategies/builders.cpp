@@ -14,8 +14,9 @@ namespace {
 const std::vector<BuilderInfo>& builders() {
   static const std::vector<BuilderInfo> kBuilders = [] {
     std::vector<BuilderInfo> all;
-    for (const auto& family : {autodist_ps_builders(), autodist_all_reduce_builders(), collective_builders(), sharded_builders(),
-                               poseidon_builders(), byteps_builders(), scheduled_builders(), tictac_builders()})
+    for (const auto& family :
+         {autodist_ps_builders(), autodist_all_reduce_builders(), collective_builders(), sharded_builders(),
+          poseidon_builders(), byteps_builders(), scheduled_builders(), tictac_builders()})
       all.insert(all.end(), family.begin(), family.end());
     for (auto& builder : all)
       builder.options.push_back({"per_operation_cost", "0s", "software cost of every collective or push"});

@@ -89,7 +89,7 @@ struct GraphStrategy {
   UpdateAt update_at = UpdateAt::Server;
   Fusion fusion;
   Scheduling scheduling;
-  Sharding sharding;  ///< of variables that are sharded
+  Sharding sharding;                                          ///< of variables that are sharded
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto;  ///< for synchronizers that say Auto
   /// false: variables on servers are pulled as soon as they are updated. true: when the next step starts, and a
   /// layer waits only for its own (TensorFlow, which reads variables inside the step; then `gate` is All).

@@ -1,8 +1,8 @@
 // Sharded data parallelism: parameters gathered unit by unit, gradients reduced to their share.
 //
-// With S bytes of parameters and P ranks in a shard group, a rank sends S (P-1)/P in every all-gather and as much in the
-// reduce-scatter: at stage 3 with parameters freed after their forward pass 3 S (P-1)/P a step, else 2 S (P-1)/P. Over R
-// groups (hybrid shard) the all-reduce of its share adds 2 (S/P) (R-1)/R.
+// With S bytes of parameters and P ranks in a shard group, a rank sends S (P-1)/P in every all-gather and as much in
+// the reduce-scatter: at stage 3 with parameters freed after their forward pass 3 S (P-1)/P a step, else 2 S (P-1)/P.
+// Over R groups (hybrid shard) the all-reduce of its share adds 2 (S/P) (R-1)/R.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -22,13 +22,13 @@ struct PlanWriter {
   const Strategy& strategy;
   Plan plan;
 
-  std::vector<OpId> forward;   ///< by layer
-  std::vector<OpId> backward;  ///< by layer
+  std::vector<OpId> forward;         ///< by layer
+  std::vector<OpId> backward;        ///< by layer
   std::vector<OpId> backward_begin;  ///< by layer: its first op, where it is cut (backward_but)
-  QueueId compute = -1;        ///< compute stream of each device
-  QueueId host = -1;           ///< threads of each node's host
-  QueueId communication = -1;  ///< stream of collectives
-  QueueId to_host = -1;        ///< copy engine of each device, one per direction
+  QueueId compute = -1;              ///< compute stream of each device
+  QueueId host = -1;                 ///< threads of each node's host
+  QueueId communication = -1;        ///< stream of collectives
+  QueueId to_host = -1;              ///< copy engine of each device, one per direction
   /// By share of the backward pass: the op at whose end so much is still to come (OverlapShares, but for 0 and 1).
   std::map<double, OpId> backward_but;
   QueueId to_device = -1;

@@ -58,8 +58,8 @@ std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
   if (!root.variables.empty()) out.push_back(root);
   for (const Unit& block : blocks) {
     if (block.variables.empty()) continue;
-    const bool grows = !out.empty() && !out.back().root &&
-                       bytes_of(model, out.back()) < strategy.graph.sharding.min_unit.count;
+    const bool grows =
+        !out.empty() && !out.back().root && bytes_of(model, out.back()) < strategy.graph.sharding.min_unit.count;
     if (grows) {
       append(out.back(), block);
     } else {

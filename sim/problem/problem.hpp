@@ -55,7 +55,7 @@ struct Problem {
   SaidErrors errors;
   NetworkBasis network = NetworkBasis::File;
   RankMemory memory;
-  bool ignore_memory = false;  ///< predict it although it does not fit
+  bool ignore_memory = false;      ///< predict it although it does not fit
   std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people
 };
 

@@ -13,7 +13,7 @@ namespace simsync {
 struct RankMemory {
   MemoryBound bound;
   std::string device;
-  Bytes device_bytes;  ///< 0: its description does not tell, and everything fits
+  Bytes device_bytes;              ///< 0: its description does not tell, and everything fits
   std::int64_t largest_batch = 0;  ///< where it does not fit: samples that would, 0 if one does not
   [[nodiscard]] bool fits() const { return device_bytes.count == 0 || bound.total() <= device_bytes; }
 };

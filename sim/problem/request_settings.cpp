@@ -134,7 +134,8 @@ const std::vector<std::string>& own_keys() {
   static const std::vector<std::string> kKeys{"step_time",     "precision",      "profile",          "seed",
                                               "iterations",    "fidelity",       "solver",           "placement",
                                               "straggler",     "variable_scale", "steps_per_worker", "step_variation",
-                                              "compute_error", "network_error", "optimizer", "master_weights", "memory"};
+                                              "compute_error", "network_error",  "optimizer",        "master_weights",
+                                              "memory"};
   return kKeys;
 }
 

@@ -25,9 +25,11 @@ TEST_CASE("every builder runs for real and its results are right") {
 
 TEST_CASE("shard groups and replica groups have communicators of their own") {
   int port = 29'670;
-  for (const std::map<std::string, std::string>& options :
-       {std::map<std::string, std::string>{{"group", "2"}}, {{"group", "2"}, {"stage", "2"}},
-        {{"group", "1"}}, {{"stage", "1"}, {"overlap_gather", "false"}}, {{"prefetch", "0"}}}) {
+  for (const std::map<std::string, std::string>& options : {std::map<std::string, std::string>{{"group", "2"}},
+                                                            {{"group", "2"}, {"stage", "2"}},
+                                                            {{"group", "1"}},
+                                                            {{"stage", "1"}, {"overlap_gather", "false"}},
+                                                            {{"prefetch", "0"}}}) {
     const Measurement measured = launch(test::small_plan("fsdp", 4, options), test::loopback(port++));
     CHECK(measured.steps.size() == 4);
     CHECK(measured.checked > 0);

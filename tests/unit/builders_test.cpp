@@ -62,8 +62,8 @@ std::string error_of(const std::string& builder, const BuildRequest& request) {
 }  // namespace
 
 TEST_CASE("exactly the published builders are known", "[strategies]") {
-  CHECK(known_builders() == std::vector<std::string>{"all-reduce", "bsp", "byteps", "bytescheduler", "ddp", "horovod",
-                                                     "mg-wfbp", "p3", "parallax", "partitioned-all-reduce",
+  CHECK(known_builders() == std::vector<std::string>{"all-reduce", "bsp", "byteps", "bytescheduler", "ddp", "fsdp",
+                                                     "horovod", "mg-wfbp", "p3", "parallax", "partitioned-all-reduce",
                                                      "partitioned-ps", "poseidon", "ps", "ps-load-balancing",
                                                      "random-axis-partition-all-reduce", "tictac",
                                                      "uneven-partitioned-ps", "wfbp"});

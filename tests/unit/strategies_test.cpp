@@ -257,12 +257,13 @@ TEST_CASE("bad rules are reported with their place", "[strategies]") {
         "  key:  rules[0].servers[1]\n"
         "  note: cluster 'lab' has node1:cpu0, node1:gpu0, node1:gpu1\n"
         "  help: did you mean 'node1:gpu0'?");
-  CHECK(parse_error("rules:\n  - {match: {any: true}, synchronizer: parameter_server}\n") ==
-        "s.yaml:4:40: error: 'parameter_server' is not one of parameter-server, all-reduce, sufficient-factors\n"
-        "    4 |   - {match: {any: true}, synchronizer: parameter_server}\n"
-        "      |                                        ^\n"
-        "  key:  rules[0].synchronizer\n"
-        "  help: did you mean 'parameter-server'?");
+  CHECK(
+      parse_error("rules:\n  - {match: {any: true}, synchronizer: parameter_server}\n") ==
+      "s.yaml:4:40: error: 'parameter_server' is not one of parameter-server, all-reduce, sufficient-factors, sharded\n"
+      "    4 |   - {match: {any: true}, synchronizer: parameter_server}\n"
+      "      |                                        ^\n"
+      "  key:  rules[0].synchronizer\n"
+      "  help: did you mean 'parameter-server'?");
   CHECK(
       parse_error("rules:\n  - {match: {any: true}, synchronizer: all-reduce, staleness: 1}\n") ==
       "s.yaml:4:52: error: unknown key 'staleness'\n"

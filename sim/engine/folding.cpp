@@ -2,24 +2,90 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
 #include <tuple>
 
 #include "base/error.hpp"
 #include "sim/plan/alike_nodes.hpp"
+#include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
 namespace {
+
+/// Ranks of a group on each of its nodes, counted from the node's first rank.
+std::vector<std::vector<int>> places_of(const Plan& plan, std::span<const int> group) {
+  std::map<int, std::vector<int>> by_node;
+  for (const int rank : group) {
+    const int node = plan.grouping(kEachNode).group_of(rank);
+    by_node[node].push_back(rank - plan.node_begin[static_cast<std::size_t>(node)]);
+  }
+  std::vector<std::vector<int>> out;
+  for (auto& [node, places] : by_node) out.push_back(std::move(places));
+  return out;
+}
+
+/// Places of a group on a node, and how many ranks it has in all.
+using Part = std::pair<std::vector<int>, std::size_t>;
+
+/// By node, in ascending order: the groups that have ranks there. A group has the same places on all of its nodes, or
+/// there is none of this: what one rank of it waits for would not be what the others do.
+std::optional<std::vector<std::vector<Part>>> parts_by_node(const Plan& plan, const Grouping& grouping) {
+  std::vector<std::vector<Part>> out(plan.nodes.size());
+  for (int group = 0; group < grouping.count(); ++group) {
+    const auto ranks = grouping.ranks(group);
+    const auto places = places_of(plan, ranks);
+    if (std::any_of(places.begin(), places.end(), [&](const auto& of_node) { return of_node != places.front(); }))
+      return std::nullopt;
+    for (std::size_t i = 0; i < ranks.size(); i += places.front().size())
+      out[static_cast<std::size_t>(plan.grouping(kEachNode).group_of(ranks[i]))].emplace_back(places.front(),
+                                                                                              ranks.size());
+  }
+  for (auto& parts : out) std::sort(parts.begin(), parts.end());
+  return out;
+}
+
+/// Whether every group has ranks of one node, or the same of all nodes.
+bool within_nodes_or_over_all(const Plan& plan, const Grouping& grouping) {
+  for (int group = 0; group < grouping.count(); ++group) {
+    const int nodes = group_shape(plan, grouping.ranks(group)).nodes();
+    if (nodes != 1 && nodes != static_cast<int>(plan.nodes.size())) return false;
+  }
+  return true;
+}
+
+/// Whether nodes differ in their groups. Where they are not all equally fast, a group has to have as many of each
+/// speed as any other.
+std::string groups_differ(const Plan& plan, const Grouping& grouping, bool equally_fast) {
+  const auto parts = parts_by_node(plan, grouping);
+  if (!parts) return "groups have other ranks on one node than on another";
+  if (std::any_of(parts->begin(), parts->end(), [&](const auto& of_node) { return of_node != parts->front(); }))
+    return "nodes differ in their groups of ranks";
+  if (!equally_fast && !within_nodes_or_over_all(plan, grouping)) return "groups differ in the speeds of their ranks";
+  return {};
+}
+
+bool equally_fast(const Plan& plan, const Cluster& cluster) {
+  const NodeGroup& first = cluster.group_of(plan.nodes.front());
+  return std::all_of(plan.nodes.begin(), plan.nodes.end(), [&](int node) {
+    const NodeGroup& group = cluster.group_of(node);
+    return group.compute_slowdown == first.compute_slowdown && group.device == first.device;
+  });
+}
 
 /// Empty when folding is exact, else why it is not.
 std::string obstacle(const Plan& plan, const Cluster& cluster) {
   if (!plan.servers.empty()) return "parameter servers make nodes differ";
   if (plan.steps_vary()) return "every rank draws how long its steps take";
   if (std::string why = nodes_differ(plan, cluster); !why.empty()) return why;
+  const bool alike_in_speed = equally_fast(plan, cluster);
+  for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
+    if (std::string why = groups_differ(plan, *grouping, alike_in_speed); !why.empty()) return why;
   for (const Op& op : plan.ops) {
-    if (op.grouping > kWholeJob) return "groups of ranks on several nodes make nodes differ";
     const auto* all = std::get_if<Collective>(&op.body);
     if (all == nullptr) continue;
-    if (std::string why = ranks_differ(all->algorithm, plan.rank_count()); !why.empty()) return why;
+    const auto ranks = static_cast<int>(plan.grouping(op.grouping).ranks(0).size());
+    if (std::string why = ranks_differ(all->algorithm, ranks); !why.empty()) return why;
   }
   return {};
 }

@@ -18,9 +18,11 @@ struct Folding {
 };
 
 /// Nodes are interchangeable when they have the same hardware, the same number of ranks and the same speed, and when
-/// every transfer of the plan stays inside a node or is part of a collective over the whole job. One of each class
-/// is simulated; what leaves it comes back into it, because the node before it does as it does. That needs every
-/// node to have the same network (compute speeds may differ) and no shared uplink above the nodes.
+/// every transfer of the plan stays inside a node or is part of a collective over groups that look alike from every
+/// node: each group has the same ranks on all of its nodes, counted from the node's first, and every node has groups of
+/// the same ranks and sizes. One of each class is simulated; what leaves it comes back into it, because the node before
+/// it does as it does. That needs every node to have the same network (compute speeds may differ, if each group is
+/// inside a node or over all) and no shared uplink above the nodes.
 /// @throws PlanError when `asked` is Folded and that does not hold.
 Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked);
 

@@ -98,10 +98,12 @@ public:
 
 private:
   Stream stream(const char* name, GroupingId grouping) {
-    const QueueId queue =
-        grouping == kWholeJob
-            ? w_.communication
-            : w_.add_queue({.name = fmt::format("{} communication", name), .grouping = grouping, .slots = 1});
+    QueueId queue = -1;
+    if (grouping == kWholeJob) {
+      queue = w_.communication;
+    } else if (w_.plan.grouping(grouping).ranks(0).size() > 1) {
+      queue = w_.add_queue({.name = fmt::format("{} communication", name), .grouping = grouping, .slots = 1});
+    }
     return {w_, grouping, queue};
   }
 
@@ -153,13 +155,16 @@ private:
     const auto below = [](std::size_t unit, std::size_t by) { return unit > by ? unit - by : 0; };
     if (units_.size() > begin) gather_down_to(below(units_.size(), ahead), w_.forward[units_.back().last]);
     for (std::size_t u = units_.size(); u-- > begin;) {
-      reduce(units_[u], w_.backward[units_[u].first]);
+      reduce(units_[u], units_[u].first);
       gather_down_to(below(u, ahead), w_.backward[units_[u].first]);
     }
-    if (begin > 0) reduce(units_.front(), w_.backward.front());
+    if (begin > 0) reduce(units_.front(), 0);
   }
 
-  void reduce(const Unit& unit, OpId ready) {
+  /// When the backward pass of its first layer has ended.
+  void reduce(const Unit& unit, LayerId first) {
+    const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
+    OpId ready = w_.gradient_ready(first, w_.plan.nodes.size() > 1 ? shares.between_nodes : shares.in_node);
     double bytes = bytes_of(unit, sharding_.reduce_dtype);
     if (shard_.ranks() > 1) {
       ready = shard_.launch(CollectivePrimitive::ReduceScatter, bytes, unit.label, {ready});

@@ -40,6 +40,19 @@ RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey&
   return out;
 }
 
+/// Position of a node among those that have these ranks; -1: it has none of them.
+int place_in_group(const Plan& plan, std::span<const int> ranks, int node) {
+  const Grouping& nodes = plan.grouping(kEachNode);
+  int place = -1;
+  int last = -1;
+  for (const int rank : ranks) {
+    if (nodes.group_of(rank) != last) ++place;
+    last = nodes.group_of(rank);
+    if (last == node) return place;
+  }
+  return -1;
+}
+
 }  // namespace
 
 RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
@@ -62,7 +75,8 @@ RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
     return schedule_of(key.primitive, key.algorithm, group, key.chunks, only_node);
   };
   if (context.folded && group.nodes() > 1) {
-    for (const int node : context.nodes) append(made(node));
+    for (const int node : context.nodes)
+      if (const int place = place_in_group(context.plan, ranks, node); place >= 0) append(made(place));
   } else {
     append(made(-1));
   }

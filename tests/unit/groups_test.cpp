@@ -1,4 +1,5 @@
 // Groups of ranks: who is in which, which share a rank, and collectives of several groups at a time.
+#include <array>
 #include <functional>
 #include <stdexcept>
 
@@ -7,6 +8,7 @@
 #include "sim/plan/compile.hpp"
 #include "sim/plan/countdown.hpp"
 #include "sim/plan/service_queue.hpp"
+#include "strategies/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 
@@ -151,12 +153,100 @@ TEST_CASE("a hierarchical all-reduce is a composition of collectives on groups",
   }
 }
 
-TEST_CASE("groups across nodes are not folded", "[groups][fidelity]") {
+TEST_CASE("groups that look alike from every node are folded, others are not", "[groups][fidelity]") {
   const Cluster cluster = lab_cluster(4, 2);
+  const auto fidelity_with = [&](const std::function<int(int)>& group_of) {
+    Plan plan = plan_on(cluster);
+    add_collective(plan, add_grouping(plan, "some", group_of), Primitive::AllReduce, 1e6);
+    return replay(plan, cluster, {}).fidelity;
+  };
+  CHECK(fidelity_with([](int rank) { return rank % 2; }) == Fidelity::Folded);
+  CHECK(fidelity_with([](int rank) { return rank / 4; }) == Fidelity::Folded);
+  CHECK(fidelity_with([](int rank) { return rank % 2 == 0 ? 0 : -1; }) == Fidelity::Folded);
+  CHECK(fidelity_with([](int rank) { return rank < 2 ? 0 : 1; }) == Fidelity::Fluid);
+  CHECK(fidelity_with([](int rank) { return rank < 4 ? 0 : -1; }) == Fidelity::Fluid);
+  CHECK(fidelity_with([](int rank) { return rank == 0 || rank == 2 ? 1 : 0; }) == Fidelity::Fluid);
+  Plan uneven = plan_on(cluster);
+  add_collective(uneven, add_grouping(uneven, "first", [](int rank) { return rank < 2 ? 0 : 1; }), Primitive::AllReduce,
+                 1e6);
+  CHECK_THROWS_AS(replay(uneven, cluster, {.fidelity = Fidelity::Folded}), PlanError);
+}
+
+namespace {
+
+/// Groups by a rule drawn at random: of one node, of the same place on every node, of neighboring nodes, of some ranks.
+GroupingId draw_grouping(Plan& plan, int per_node, Random& random) {
+  const int ranks = plan.rank_count();
+  const int block = per_node * (1 + static_cast<int>(random.below(3)));
+  const int share = 1 + static_cast<int>(random.below(static_cast<std::uint64_t>(per_node)));
+  switch (random.below(6)) {
+    case 0:
+      return kEachNode;
+    case 1:
+      return kWholeJob;
+    case 2:
+      return add_grouping(plan, "place", [=](int rank) { return rank % per_node; });
+    case 3:
+      return add_grouping(plan, "block", [=](int rank) { return ranks % block == 0 ? rank / block : 0; });
+    case 4:
+      return add_grouping(plan, "some", [=](int rank) { return rank % per_node < share ? 0 : -1; });
+    default:
+      return add_grouping(plan, "strided",
+                          [=](int rank) { return ranks % block == 0 ? rank % (ranks / block) : rank % per_node; });
+  }
+}
+
+/// Collectives and compute in a random order, some beside each other.
+Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
+  constexpr std::array kPrimitives{Primitive::AllReduce, Primitive::ReduceScatter, Primitive::AllGather};
   Plan plan = plan_on(cluster);
-  add_collective(plan, add_grouping(plan, "replica", [](int rank) { return rank % 2; }), Primitive::AllReduce, 1e6);
-  CHECK(replay(plan, cluster, {}).fidelity == Fidelity::Fluid);
-  CHECK_THROWS_AS(replay(plan, cluster, {.fidelity = Fidelity::Folded}), PlanError);
+  const auto stream = static_cast<QueueId>(plan.queues.size());
+  plan.queues.push_back({.name = "compute", .grouping = kEachRank, .slots = 1});
+  const std::uint64_t ops = 3 + random.below(6);
+  for (std::uint64_t id = 0; id < ops; ++id) {
+    std::vector<After> after;
+    if (id > 0) after.push_back({static_cast<OpId>(random.below(id)), 0});
+    if (random.below(3) == 0) {
+      Op op;
+      op.queue = stream;
+      op.after = after;
+      op.body = Compute{.duration = Seconds{1e-3 * random.unit()}, .parts = {}, .samples = {}};
+      plan.ops.push_back(std::move(op));
+    } else {
+      const GroupingId grouping = draw_grouping(plan, per_node, random);
+      add_collective(plan, grouping, kPrimitives[random.below(kPrimitives.size())], 1e6 * (0.1 + random.unit()), after);
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("random plans with groups fold as they are simulated in full", "[groups][fidelity]") {
+  Random random(20);
+  int folded = 0;
+  constexpr int kPlans = 1000;
+  for (int i = 0; i < kPlans; ++i) {
+    const int per_node = 1 + static_cast<int>(random.below(4));
+    Cluster cluster = lab_cluster(3 + static_cast<int>(random.below(4)), per_node,
+                                  {.nic = 1e9, .nic_latency = 1e-5, .port = 5e9, .port_latency = 1e-6});
+    if (random.below(3) == 0) {  // the last node is slower
+      NodeGroup slow = cluster.groups.front();
+      slow.count = 1;
+      slow.compute_slowdown = 1.0 + random.unit();
+      --cluster.groups.front().count;
+      cluster.groups.push_back(slow);
+    }
+    const Plan plan = draw_plan(cluster, per_node, random);
+    const Prediction chosen = replay(plan, cluster, {.solver = Solver::Native, .max_iterations = 1});
+    if (chosen.fidelity != Fidelity::Folded) continue;
+    ++folded;
+    CAPTURE(i);
+    const Prediction full =
+        replay(plan, cluster, {.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 1});
+    REQUIRE_THAT(chosen.step.value(), WithinRel(full.step.value(), 1e-9));
+  }
+  CHECK(folded > kPlans / 4);
 }
 
 TEST_CASE("predecessors are counted by iteration, as far as there are any before it", "[groups]") {

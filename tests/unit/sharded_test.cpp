@@ -165,6 +165,31 @@ TEST_CASE("full shard folds as it is simulated in full", "[sharded]") {
   CHECK_THAT(step(Fidelity::Folded), WithinRel(step(Fidelity::Fluid), 1e-9));
 }
 
+TEST_CASE("hybrid shard folds as it is simulated in full, whatever the size of its groups", "[sharded]") {
+  const LabModel lab = three_blocks();
+  const LabLinks wires{.nic = 1e9, .nic_latency = 1e-5, .port = 1e10, .port_latency = 1e-6};
+  Cluster cluster = lab_cluster(6, 4, wires);
+  const auto step = [&](int group, Fidelity fidelity) {
+    const Plan plan = compile(lab.model, lab.profile, cluster, sharded(lab.model, 24, {.group = group}));
+    return replay(plan, cluster, {.fidelity = fidelity}).step.value();
+  };
+  // Inside nodes, whole nodes, two and three nodes.
+  for (const int group : {1, 2, 4, 8, 12}) {
+    CAPTURE(group);
+    CHECK_THAT(step(group, Fidelity::Folded), WithinRel(step(group, Fidelity::Fluid), 1e-9));
+  }
+  // Groups of three ranks, and of six, lie differently on the nodes.
+  for (const int group : {3, 6}) CHECK_THROWS_AS(step(group, Fidelity::Folded), PlanError);
+  // One slow node: its groups differ from others, unless each has one rank of every node.
+  NodeGroup slow = cluster.groups.front();
+  slow.count = 1;
+  slow.compute_slowdown = 1.5;
+  cluster.groups.front().count = 5;
+  cluster.groups.push_back(slow);
+  CHECK_THAT(step(4, Fidelity::Folded), WithinRel(step(4, Fidelity::Fluid), 1e-9));
+  CHECK_THROWS_AS(step(8, Fidelity::Folded), PlanError);
+}
+
 TEST_CASE("Adam in bf16 with an fp32 copy: 16 bytes a parameter, by stage", "[sharded][memory]") {
   LabModel lab = three_blocks();
   lab.profile.precision = "bf16";

@@ -124,6 +124,8 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
   demand.buffers = buffers(model, strategy, profile.precision);
   const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
   RankMemory out{.bound = memory_bound(model, demand), .device = device.name, .device_bytes = device.memory};
+  out.shares_parameters = strategy.graph.sharding.stage == 3 &&
+                          std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
   if (!out.fits()) out.largest_batch = largest_batch(model, demand, device.memory);
   return out;
 }
@@ -152,6 +154,7 @@ std::string misfit_text(const RankMemory& memory) {
 
 std::string remedy_text(const RankMemory& memory) {
   if (memory.largest_batch > 0) return fmt::format("--batch {} is the largest that may fit", memory.largest_batch);
+  if (memory.shares_parameters) return "not even one sample fits: it needs more workers that share the parameters";
   return "not even one sample fits: --strategy fsdp shares the state out over the workers";
 }
 

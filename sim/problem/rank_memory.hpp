@@ -15,6 +15,7 @@ struct RankMemory {
   std::string device;
   Bytes device_bytes;              ///< 0: its description does not tell, and everything fits
   std::int64_t largest_batch = 0;  ///< where it does not fit: samples that would, 0 if one does not
+  bool shares_parameters = false;  ///< ranks hold only their share of them (Sharding::stage 3)
   [[nodiscard]] bool fits() const { return device_bytes.count == 0 || bound.total() <= device_bytes; }
 };
 

@@ -81,3 +81,30 @@ TEST_CASE("the smallest device that takes part decides", "[memory]") {
   cluster.devices["small"].memory = {};
   CHECK(on(9).fits());
 }
+
+TEST_CASE("what does not fit comes with the smallest change that may help", "[memory]") {
+  // GPT-2 XL has 6.2 GB of weights: with gradients, momenta and buckets more than 16 GB without any sample.
+  const RankMemory plain = memory_of("ddp", {}, "gpt2-xl");
+  CHECK(!plain.fits());
+  CHECK(plain.largest_batch == 0);
+  CHECK(remedy_text(plain) == "not even one sample fits: --strategy fsdp shares the state out over the workers");
+  const auto sharded = [](std::int64_t batch) {
+    return prepare({.model = "gpt2-xl",
+                    .cluster = "p3.16xlarge",
+                    .strategy = "fsdp",
+                    .workers = 16,
+                    .batch = batch,
+                    .settings = {},
+                    .calibration = {}})
+        .memory;
+  };
+  CHECK(sharded(1).fits());
+  const RankMemory many = sharded(64);
+  REQUIRE(!many.fits());
+  REQUIRE(many.largest_batch > 0);
+  CHECK(sharded(many.largest_batch).fits());
+  CHECK(!sharded(many.largest_batch + 1).fits());
+  RankMemory one = many;
+  one.largest_batch = 0;
+  CHECK(remedy_text(one) == "not even one sample fits: it needs more workers that share the parameters");
+}

@@ -221,6 +221,22 @@ void write_compute(PlanWriter& writer) {
   }
 }
 
+namespace {
+
+/// Bytes of a variable that each worker updates.
+double updated_bytes(const PlanWriter& writer, VariableId id) {
+  const bool sharded =
+      std::holds_alternative<ShardedSynchronizer>(writer.strategy.variables[id].shards.front().synchronizer);
+  return (sharded ? writer.update_share : 1.0) * static_cast<double>(writer.model.variable(id).bytes().count);
+}
+
+/// The gathers of the next step wait for what `done` updates.
+void gather_after(PlanWriter& writer, const std::set<OpId>& gathers, OpId done) {
+  for (const OpId gather : gathers) writer.plan.ops[static_cast<std::size_t>(gather)].after.push_back({done, 1});
+}
+
+}  // namespace
+
 void write_updates(PlanWriter& writer) {
   const bool at_once = writer.strategy.graph.gate == Gate::All;
   double all_bytes = 0.0;
@@ -241,17 +257,10 @@ void write_updates(PlanWriter& writer) {
   for (const auto& [variable, op] : writer.to_update) {
     const LayerId layer = writer.model.variable(variable).layer;
     after_by_layer[layer].push_back(op);
-    if (!updated.insert(variable).second) continue;
-    const bool sharded =
-        std::holds_alternative<ShardedSynchronizer>(writer.strategy.variables[variable].shards.front().synchronizer);
-    bytes_by_layer[layer] +=
-        (sharded ? writer.update_share : 1.0) * static_cast<double>(writer.model.variable(variable).bytes().count);
+    if (updated.insert(variable).second) bytes_by_layer[layer] += updated_bytes(writer, variable);
   }
   std::vector<OpId> all;
   double all_updated = 0.0;
-  const auto gather_after = [&](const std::set<OpId>& gathers, OpId done) {
-    for (const OpId gather : gathers) writer.plan.ops[static_cast<std::size_t>(gather)].after.push_back({done, 1});
-  };
   for (LayerId layer = 0; layer < after_by_layer.size(); ++layer) {
     auto& after = after_by_layer[layer];
     std::sort(after.begin(), after.end());
@@ -265,7 +274,7 @@ void write_updates(PlanWriter& writer) {
       const OpId done =
           update(after, bytes_by_layer[layer], static_cast<std::int32_t>(layer), writer.model.layer(layer).name);
       writer.gates[layer].push_back(done);
-      gather_after(writer.gathers[layer], done);
+      gather_after(writer, writer.gathers[layer], done);
     }
   }
   const LayerId first = 0;
@@ -277,7 +286,7 @@ void write_updates(PlanWriter& writer) {
     writer.gates[first].push_back(done);
     std::set<OpId> gathers;
     for (const auto& of_layer : writer.gathers) gathers.insert(of_layer.begin(), of_layer.end());
-    gather_after(gathers, done);
+    gather_after(writer, gathers, done);
   }
   // Whatever else a strategy gates, a device runs its iterations one after another.
   writer.gates[first].push_back(writer.backward.front());

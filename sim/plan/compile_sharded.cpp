@@ -28,7 +28,7 @@ public:
   [[nodiscard]] int ranks() const { return costs_.shape.ranks(); }
 
   /// The next one. All-gather: `bytes` are what each rank contributes.
-  OpId launch(CollectivePrimitive primitive, double bytes, const std::string& label, std::vector<OpId> after) {
+  OpId launch(CollectivePrimitive primitive, double bytes, const std::string& label, const std::vector<OpId>& after) {
     const bool chooses = primitive == CollectivePrimitive::AllReduce;
     const CollectiveAlgorithm asked = chooses ? w_.strategy.graph.algorithm : CollectiveAlgorithm::Auto;
     const CollectiveChoice choice = choose(primitive, asked, costs_, bytes);
@@ -116,9 +116,9 @@ private:
     return bytes;
   }
 
-  OpId gather(const Unit& unit, const char* pass, std::vector<OpId> after) {
+  OpId gather(const Unit& unit, const char* pass, const std::vector<OpId>& after) {
     return shard_.launch(CollectivePrimitive::AllGather, bytes_of(unit, sharding_.param_dtype) / shard_.ranks(),
-                         unit.label + pass, std::move(after));
+                         unit.label + pass, after);
   }
 
   void gate(OpId op, OpId gathered) { w_.plan.ops[static_cast<std::size_t>(op)].after.push_back({gathered, 0}); }
@@ -133,7 +133,7 @@ private:
       const Unit& unit = units_[u];
       std::vector<OpId> after;
       if (limited && u >= begin + ahead) after.push_back(w_.forward[units_[u - ahead].last]);
-      const OpId gathered = gather(unit, " (forward)", std::move(after));
+      const OpId gathered = gather(unit, " (forward)", after);
       gate(w_.forward[at_once ? 0 : unit.first], gathered);
       for (const VariableId id : unit.variables) w_.gathers[w_.model.variable(id).layer].insert(gathered);
     }

@@ -132,7 +132,7 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
 
 std::string memory_text(const RankMemory& memory) {
   const auto bytes = [](Bytes amount) { return format_bytes(static_cast<double>(amount.count)); };
-  const std::string needs = fmt::format("needs at least {}", bytes(memory.bound.total()));
+  std::string needs = fmt::format("needs at least {}", bytes(memory.bound.total()));
   if (memory.device_bytes.count == 0) return needs;
   return fmt::format("{}, {} has {}", needs, memory.device, bytes(memory.device_bytes));
 }

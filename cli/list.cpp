@@ -68,6 +68,7 @@ void list_settings(const std::string& cluster) {
          "steps_per_worker=N    steps of each worker to simulate where they vary or workers run at their own pace\n"
          "                      (default: 60 to 300, until the standard error of their mean is 1 %)\n"
          "seed=N                for what is drawn: by strategies, and in workers' steps\n"
+         "model.NAME=N          a parameter of the model's file, such as model.length=4096\n"
          "strategy.OPTION=VALUE options of the strategy ('simsync list strategies')\n";
   std::cout << "group.*.KEY=VALUE     a key of every group below at once, such as group.*.cpu.threads=4\n";
   std::cout << "and, for cluster '" << c.name << "':\n";

@@ -90,6 +90,9 @@ public:
   /// Path of the profile that the model's file names; empty when it names none.
   [[nodiscard]] const std::string& profile() const { return profile_; }
   void set_profile(std::string path) { profile_ = std::move(path); }
+  /// The parameters of its file that were set otherwise, `length=512`; empty when none was.
+  [[nodiscard]] const std::string& variant() const { return variant_; }
+  void set_variant(std::string parameters) { variant_ = std::move(parameters); }
   /// Variables whose gradients are final once backward of a layer has ended, in the order in which backward
   /// produces them: layers from last to first, within a layer in reverse registration order.
   [[nodiscard]] std::vector<VariableId> backward_order() const;
@@ -104,6 +107,7 @@ private:
   std::int64_t default_batch_;
   std::string sample_unit_;
   std::string profile_;
+  std::string variant_;
   Graph graph_;
   std::vector<Variable> variables_;
 };

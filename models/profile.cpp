@@ -35,12 +35,12 @@ bool same_structure(const Model& a, const Model& b) {
 /// The model as it was measured: with the manifest's settings, when it has any. @throws InputError when it is neither
 /// `model` nor one of the zoo.
 Model measured_model(const Manifest& manifest, const Model& model) {
-  const bool same = manifest.model == model.name();
+  const bool same = manifest.model == model.name() && model.variant().empty();
   if (same && manifest.settings.empty()) return model;
   const auto zoo = list_files(data_folder(detail::kZooRoom), ".yaml");
   if (!same && std::find(zoo.begin(), zoo.end(), manifest.model) == zoo.end())
     throw InputError(fmt::format("profile '{}' was measured on model '{}', not on '{}'", manifest.name, manifest.model,
-                                 model.name()));
+                                 model.variant().empty() ? model.name() : model.name() + " with " + model.variant()));
   detail::Overrides overrides;
   overrides.settings = manifest.settings;
   return detail::load_variant(resolve_name(manifest.model, detail::kZooRoom, ".yaml", "model"), overrides);
@@ -210,6 +210,13 @@ Seconds Profile::backward() const {
   return sum;
 }
 
+Seconds Profile::recompute() const {
+  Seconds sum;
+  for (LayerId id = 0; id < recomputed.size(); ++id)
+    if (recomputed[id]) sum += layers[id].forward;
+  return sum;
+}
+
 Profile Profile::scaled_to(Seconds measured) const {
   Profile out = *this;
   const Seconds now = step();
@@ -238,6 +245,8 @@ Profile make_profile(const Model& model, const ProfileRequest& request) {
   Profile profile = choose(model, wanted, std::move(estimate));
   profile.device = request.device;
   profile.precision = request.precision;
+  profile.micro_steps = request.micro_steps;
+  if (request.recompute != Recompute::None) profile.recomputed = recomputed_layers(model, request.recompute);
   return request.step_time ? profile.scaled_to(*request.step_time) : profile;
 }
 

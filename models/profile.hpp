@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/blocks.hpp"
 #include "models/model.hpp"
 
 namespace simsync {
@@ -54,7 +55,7 @@ struct Profile {
   std::string model;
   std::string device;
   std::string precision;   ///< fp32, tf32, amp, fp16 or bf16
-  std::int64_t batch = 1;  ///< samples per device and step
+  std::int64_t batch = 1;  ///< samples per device and micro-step
   ProfileSource source = ProfileSource::Roofline;
   TimeBasis basis = TimeBasis::Estimate;
   std::string provenance;         ///< one line: which file, paper or formula
@@ -65,11 +66,17 @@ struct Profile {
   double variation = 0.0;
   std::uint64_t seed = 1;  ///< of what such workers draw
   Seconds update;          ///< applying the optimizer to all variables on the device
+  /// Times that a step goes through forward and backward pass, with `batch` samples each, before the update.
+  int micro_steps = 1;
+  std::vector<bool> recomputed;  ///< by LayerId: whether its forward pass is run again before the backward pass
 
-  [[nodiscard]] Seconds forward() const;
-  [[nodiscard]] Seconds backward() const;
-  /// Forward + backward + update: the single-device step.
-  [[nodiscard]] Seconds step() const { return forward() + backward() + update; }
+  [[nodiscard]] Seconds forward() const;   ///< of one micro-step
+  [[nodiscard]] Seconds backward() const;  ///< of one micro-step, without what is computed again
+  [[nodiscard]] Seconds recompute() const;
+  /// All micro-steps.
+  [[nodiscard]] Seconds compute() const { return micro_steps * (forward() + recompute() + backward()); }
+  /// Compute and update: the single-device step.
+  [[nodiscard]] Seconds step() const { return compute() + update; }
   /// The same profile with every time multiplied so that `step()` is `measured`; source becomes *Scaled.
   [[nodiscard]] Profile scaled_to(Seconds measured) const;
 };
@@ -78,7 +85,9 @@ struct Profile {
 struct ProfileRequest {
   std::string device;  ///< device name of the cluster, `V100-SXM2-16GB`
   std::string precision = "fp32";
-  std::int64_t batch = 1;
+  std::int64_t batch = 1;  ///< of a micro-step
+  int micro_steps = 1;
+  Recompute recompute = Recompute::None;
   Roofline roofline;
   std::optional<Seconds> step_time;  ///< measured single-device step time to scale to
   std::string profile = "auto";  ///< `auto`, `roofline`, or the name of a profile or the path of either of its files

@@ -57,11 +57,14 @@ Values read_parameters(const yaml::Node& node, const Overrides& overrides) {
   for (const auto& [name, setting] : overrides.settings) {
     if (values.contains(name)) {
       values[name] = setting.value;
-    } else {
-      setting.at.fail(
-          fmt::format("the model has no parameter '{}'", name), did_you_mean(name, known),
-          fmt::format("its parameters: {}", known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+      continue;
     }
+    const std::string all = known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "));
+    if (!setting.at)
+      throw InputError(fmt::format("the model has no parameter '{}' (its parameters: {})", name, all),
+                       did_you_mean(name, known));
+    setting.at.fail(fmt::format("the model has no parameter '{}'", name), did_you_mean(name, known),
+                    fmt::format("its parameters: {}", all));
   }
   for (const auto* document : overrides.asked_by) document->finish();
   return values;
@@ -203,8 +206,16 @@ Model parse_model(const std::string& text, const std::string& name) {
   return detail::read_model(yaml::Document::parse(text, name), {});
 }
 
-Model find_model(const std::string& name_or_path) {
-  return load_model(resolve_name(name_or_path, detail::kZooRoom, ".yaml", "model"));
+Model find_model(const std::string& name_or_path, const ModelParameters& parameters) {
+  detail::Overrides overrides;
+  std::vector<std::string> variant;
+  for (const auto& [name, value] : parameters) {
+    overrides.settings[name] = {.value = value, .at = {}};
+    variant.push_back(fmt::format("{}={}", name, value));
+  }
+  Model model = detail::load_variant(resolve_name(name_or_path, detail::kZooRoom, ".yaml", "model"), overrides);
+  model.set_variant(fmt::format("{}", fmt::join(variant, ", ")));
+  return model;
 }
 
 std::vector<std::string> known_models() {

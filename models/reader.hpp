@@ -1,5 +1,7 @@
 // Models from files: the zoo and the user's own.
 #pragma once
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -7,12 +9,16 @@
 
 namespace simsync {
 
+/// Values for the `parameters` of a model file, such as the length of a sequence.
+using ModelParameters = std::map<std::string, std::int64_t>;
+
 /// Reads a model description (format: models/README.md). @throws InputError with every finding.
 Model load_model(const std::string& path);
 /// Reads a description held in memory; `name` stands for the file in messages. @throws InputError
 Model parse_model(const std::string& text, const std::string& name);
-/// `name_or_path` as given to --model. @throws InputError naming the closest known model.
-Model find_model(const std::string& name_or_path);
+/// `name_or_path` as given to --model, with `parameters` in place of the file's. @throws InputError naming the closest
+/// known model or parameter.
+Model find_model(const std::string& name_or_path, const ModelParameters& parameters = {});
 /// Names of the built-in zoo, sorted.
 std::vector<std::string> known_models();
 

@@ -17,11 +17,13 @@ struct NamedTemplate {
 
 /// conv, batch_norm, max_pool, avg_pool, adaptive_pool
 const std::vector<NamedTemplate>& image_templates();
-/// relu, gelu, tanh, sigmoid, softmax, dropout, add, multiply, concat, flatten, reshape, slice, loss, interaction
+/// relu, gelu, silu, tanh, sigmoid, softmax, dropout, add, multiply, concat, flatten, reshape, slice, loss,
+/// interaction, dispatch, combine
 const std::vector<NamedTemplate>& general_templates();
-/// dense, tied_dense, layer_norm, embedding, tied_embedding, embedding_tables, position, parameter, sampled_softmax
+/// dense, tied_dense, layer_norm, rms_norm, embedding, tied_embedding, embedding_tables, position, parameter,
+/// sampled_softmax
 const std::vector<NamedTemplate>& dense_templates();
-/// attention, additive_attention, lstm
+/// attention, rotary, additive_attention, lstm
 const std::vector<NamedTemplate>& sequence_templates();
 /// layer: everything given in numbers
 const std::vector<NamedTemplate>& explicit_templates();

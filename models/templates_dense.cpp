@@ -13,6 +13,8 @@ double rows_of(const Shape& shape) {
   return count_of(shape) / static_cast<double>(shape.back());
 }
 
+constexpr std::int64_t kMostExperts = 4096;
+
 LayerSpec dense_spec(const std::string& name, const Shape& in, std::int64_t out) {
   Shape output = in;
   output.back() = out;
@@ -35,10 +37,17 @@ Tensor dense(Statement& s) {
   const std::string name = s.name();
   const std::int64_t out = s.integer("out");
   const bool bias = s.flag_or("bias", true);
+  const std::int64_t experts = s.integer_or("experts", 0, 0, kMostExperts);
   s.close();
   LayerSpec spec = dense_spec(name, in.shape, out);
-  spec.variables.push_back({"weight", {out, in.shape.back()}});
-  if (bias) spec.variables.push_back({"bias", {out}});
+  const auto add = [&](const std::string& prefix) {
+    spec.variables.push_back({prefix + "weight", {out, in.shape.back()}});
+    if (bias) spec.variables.push_back({prefix + "bias", {out}});
+  };
+  if (experts == 0) add("");
+  // A row meets the matrix of one expert, so the factors of a gradient are not those of all rows.
+  if (experts > 0) spec.dense_rows = 0.0;
+  for (std::int64_t expert = 0; expert < experts; ++expert) add(fmt::format("{}.", expert));
   return s.emit(spec, {in});
 }
 
@@ -64,6 +73,16 @@ Tensor layer_norm(Statement& s) {
   LayerSpec spec{.name = name, .kind = LayerKind::Norm, .output = in.shape, .forward_flops = 6.0 * count_of(in.shape)};
   spec.variables.push_back({"weight", {in.shape.back()}});
   if (bias) spec.variables.push_back({"bias", {in.shape.back()}});
+  return s.emit(spec, {in});
+}
+
+/// Zhang and Sennrich 2019: a layer norm without mean and bias.
+Tensor rms_norm(Statement& s) {
+  const Tensor in = s.input();
+  const std::string name = s.name();
+  s.close();
+  LayerSpec spec{.name = name, .kind = LayerKind::Norm, .output = in.shape, .forward_flops = 4.0 * count_of(in.shape)};
+  spec.variables.push_back({"weight", {in.shape.back()}});
   return s.emit(spec, {in});
 }
 
@@ -163,10 +182,16 @@ Tensor sampled_softmax(Statement& s) {
 }  // namespace
 
 const std::vector<NamedTemplate>& dense_templates() {
-  static const std::vector<NamedTemplate> kTemplates{
-      {"dense", dense},         {"tied_dense", tied_dense},         {"layer_norm", layer_norm},
-      {"embedding", embedding}, {"tied_embedding", tied_embedding}, {"embedding_tables", embedding_tables},
-      {"position", position},   {"parameter", parameter},           {"sampled_softmax", sampled_softmax}};
+  static const std::vector<NamedTemplate> kTemplates{{"dense", dense},
+                                                     {"tied_dense", tied_dense},
+                                                     {"layer_norm", layer_norm},
+                                                     {"rms_norm", rms_norm},
+                                                     {"embedding", embedding},
+                                                     {"tied_embedding", tied_embedding},
+                                                     {"embedding_tables", embedding_tables},
+                                                     {"position", position},
+                                                     {"parameter", parameter},
+                                                     {"sampled_softmax", sampled_softmax}};
   return kTemplates;
 }
 

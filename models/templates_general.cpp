@@ -35,6 +35,10 @@ Tensor transcendental(Statement& s) {
 Tensor softmax(Statement& s) {
   return pointwise(s, 5.0);
 }
+/// x / (1 + exp(-x))
+Tensor silu(Statement& s) {
+  return pointwise(s, 5.0);
+}
 
 /// add and multiply: all inputs of one shape, one operation per element and further input.
 Tensor combine(Statement& s) {
@@ -120,6 +124,31 @@ Tensor slice(Statement& s) {
                 {in});
 }
 
+/// Sends every row of a sequence to `top` experts: a copy of it for each, [tokens * top, features].
+Tensor dispatch(Statement& s) {
+  const Tensor in = s.input();
+  s.expect_axes(in, 2, "[tokens, features]");
+  const std::string name = s.name();
+  const std::int64_t top = s.integer("top", 1, kMaxElements / in.shape[0]);
+  s.close();
+  return s.emit({.name = name, .kind = LayerKind::Elementwise, .output = {top * in.shape[0], in.shape[1]}}, {in});
+}
+
+/// The weighted sum of what `top` experts made of every row: the inverse of dispatch.
+Tensor combine_experts(Statement& s) {
+  const Tensor in = s.input();
+  s.expect_axes(in, 2, "[tokens, features]");
+  const std::string name = s.name();
+  const std::int64_t top = s.integer("top", 1, in.shape[0]);
+  s.close();
+  if (in.shape[0] % top != 0) s.refuse(fmt::format("{} rows are not {} for every token", in.shape[0], top));
+  return s.emit({.name = name,
+                 .kind = LayerKind::Elementwise,
+                 .output = {in.shape[0] / top, in.shape[1]},
+                 .forward_flops = 2.0 * count_of(in.shape)},
+                {in});
+}
+
 /// Softmax cross-entropy over the last axis; one number per row comes out.
 Tensor loss(Statement& s) {
   const Tensor in = s.input();
@@ -154,11 +183,12 @@ Tensor interaction(Statement& s) {
 
 const std::vector<NamedTemplate>& general_templates() {
   static const std::vector<NamedTemplate> kTemplates{
-      {"relu", relu},           {"dropout", dropout},        {"gelu", gelu},
-      {"tanh", transcendental}, {"sigmoid", transcendental}, {"softmax", softmax},
-      {"add", combine},         {"multiply", combine},       {"concat", concat},
-      {"flatten", flatten},     {"reshape", reshape},        {"slice", slice},
-      {"loss", loss},           {"interaction", interaction}};
+      {"relu", relu},           {"dropout", dropout},         {"gelu", gelu},
+      {"tanh", transcendental}, {"sigmoid", transcendental},  {"softmax", softmax},
+      {"add", combine},         {"multiply", combine},        {"concat", concat},
+      {"flatten", flatten},     {"reshape", reshape},         {"slice", slice},
+      {"loss", loss},           {"interaction", interaction}, {"silu", silu},
+      {"dispatch", dispatch},   {"combine", combine_experts}};
   return kTemplates;
 }
 

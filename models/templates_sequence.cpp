@@ -8,44 +8,63 @@ namespace {
 
 const char* const kSequenceAxes = "[tokens, features]";
 
-/// Query, key and value: three inputs, or one whose features are cut into three.
+/// Query, key and value: three inputs, or one whose features are cut into them.
 struct Operands {
   std::vector<Tensor> tensors;
   std::int64_t queries = 0;
   std::int64_t keys = 0;
-  std::int64_t width = 0;
+  std::int64_t width = 0;      ///< of all query heads
+  std::int64_t key_width = 0;  ///< of all key heads, and of all value heads
 };
 
-Operands read_operands(const Statement& s, const std::vector<Tensor>& inputs) {
+/// Groups of `heads / key_heads` query heads share a key and a value head.
+Operands read_operands(const Statement& s, const std::vector<Tensor>& inputs, std::int64_t heads,
+                       std::int64_t key_heads) {
   for (const Tensor& tensor : inputs) s.expect_axes(tensor, 2, kSequenceAxes);
   const Shape& first = inputs.front().shape;
+  if (heads % key_heads != 0) s.refuse(fmt::format("{} heads do not share {} key heads evenly", heads, key_heads));
   if (inputs.size() == 1) {
-    if (first[1] % 3 != 0) s.refuse(fmt::format("{} features do not split into query, key and value", first[1]));
-    return {inputs, first[0], first[0], first[1] / 3};
+    const std::int64_t parts = heads + 2 * key_heads;
+    if (first[1] % parts != 0)
+      s.refuse(fmt::format("{} features do not split into query, key and value of {} heads and twice {}", first[1],
+                           heads, key_heads));
+    const std::int64_t features = first[1] / parts;
+    return {inputs, first[0], first[0], heads * features, key_heads * features};
   }
   if (inputs.size() != 3) s.refuse(fmt::format("'attention' reads 1 or 3 tensors, got {}", inputs.size()));
-  if (first[1] != inputs[1].shape[1] || inputs[1].shape != inputs[2].shape)
-    s.refuse(fmt::format("query {}, key {} and value {} do not fit together", text_of(first), text_of(inputs[1].shape),
+  const Shape& key = inputs[1].shape;
+  if (first[1] % heads != 0) s.refuse(fmt::format("{} features do not split into {} heads", first[1], heads));
+  if (key[1] * (heads / key_heads) != first[1] || key != inputs[2].shape)
+    s.refuse(fmt::format("query {}, key {} and value {} do not fit together", text_of(first), text_of(key),
                          text_of(inputs[2].shape)));
-  return {inputs, first[0], inputs[1].shape[0], first[1]};
+  return {inputs, first[0], key[0], first[1], key[1]};
+}
+
+/// One kernel that keeps the scores on the chip (Dao et al., FlashAttention, 2022): it reads query, key and value and
+/// writes the context. Its backward pass computes the scores again: five products for the two of the forward pass. A
+/// causal one leaves out the keys after each query, half of them.
+Tensor fused_attention(Statement& s, const std::string& name, const Operands& operands, std::int64_t heads,
+                       bool causal) {
+  const std::int64_t features = operands.width / heads;
+  const std::int64_t keys = causal ? (operands.keys + 1) / 2 : operands.keys;
+  LayerSpec spec{.name = name, .kind = LayerKind::Attention, .output = {operands.queries, operands.width}};
+  spec.operation.products = {{operands.queries, features, keys, false, heads},
+                             {operands.queries, keys, features, false, heads}};
+  spec.operation.first_product_again = true;
+  spec.forward_flops = spec.operation.flops();
+  spec.backward_ratio = 2.5;  // both products have the same work
+  return s.emit(spec, operands.tensors);
 }
 
 /// Scaled dot-product attention as the kernels of an unfused framework: NAME.scores, NAME.softmax, NAME.dropout
 /// and NAME.context, so that the traffic of the [heads, queries, keys] tensors is counted.
-Tensor attention(Statement& s) {
-  const auto inputs = s.inputs();
-  const std::string name = s.name();
-  const std::int64_t heads = s.integer("heads");
-  s.close();
-  const Operands operands = read_operands(s, inputs);
-  if (operands.width % heads != 0)
-    s.refuse(fmt::format("{} features do not split into {} heads", operands.width, heads));
+Tensor unfused_attention(Statement& s, const std::string& name, const Operands& operands, std::int64_t heads) {
   const auto width = static_cast<double>(operands.width);
   const Shape scores_shape{heads, operands.queries, operands.keys};
   if (!elements_of(scores_shape)) s.refuse(fmt::format("the scores {} are too large", text_of(scores_shape)));
   const double product = 2.0 * static_cast<double>(operands.queries) * static_cast<double>(operands.keys) * width;
   const double elements = count_of(scores_shape);
-  const double key_bytes = 4.0 * static_cast<double>(operands.keys) * width;
+  const double key_bytes = 4.0 * static_cast<double>(operands.keys) * static_cast<double>(operands.key_width);
   const double query_bytes = 4.0 * static_cast<double>(operands.queries) * width;
 
   const std::int64_t features = operands.width / heads;
@@ -70,6 +89,30 @@ Tensor attention(Statement& s) {
   context.input_bytes = 4.0 * elements + key_bytes;
   context.operation.products = {{operands.queries, operands.keys, features, false, heads}};
   return s.emit(context, sources);
+}
+
+Tensor attention(Statement& s) {
+  const auto inputs = s.inputs();
+  const std::string name = s.name();
+  const std::int64_t heads = s.integer("heads");
+  const std::int64_t key_heads = s.integer_or("key_heads", heads);
+  const bool fused = s.integer_or("fused", 0, 0, 1) == 1;
+  const bool causal = s.integer_or("causal", 0, 0, 1) == 1;
+  s.close();
+  const Operands operands = read_operands(s, inputs, heads, key_heads);
+  return fused ? fused_attention(s, name, operands, heads, causal) : unfused_attention(s, name, operands, heads);
+}
+
+/// Rotary position embedding of a query or a key: every pair of features is turned by an angle.
+Tensor rotary(Statement& s) {
+  const Tensor in = s.input();
+  s.expect_axes(in, 2, kSequenceAxes);
+  const std::string name = s.name();
+  s.close();
+  // Per pair: four products and two sums.
+  return s.emit(
+      {.name = name, .kind = LayerKind::Elementwise, .output = in.shape, .forward_flops = 3.0 * count_of(in.shape)},
+      {in});
 }
 
 /// Bahdanau attention of a decoder over an encoder: inputs query [Tq, H] and memory [Tm, H]; both are projected,
@@ -174,7 +217,7 @@ Tensor lstm(Statement& s) {
 
 const std::vector<NamedTemplate>& sequence_templates() {
   static const std::vector<NamedTemplate> kTemplates{
-      {"attention", attention}, {"additive_attention", additive_attention}, {"lstm", lstm}};
+      {"attention", attention}, {"rotary", rotary}, {"additive_attention", additive_attention}, {"lstm", lstm}};
   return kTemplates;
 }
 

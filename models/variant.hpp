@@ -10,7 +10,7 @@
 
 namespace simsync::detail {
 
-/// A value for a parameter of a model file and the place that asks for it.
+/// A value for a parameter of a model file and the place that asks for it, if that is in a file.
 struct Setting {
   std::int64_t value = 0;
   yaml::Node at;

@@ -36,6 +36,7 @@ void build_fsdp(const BuildRequest& request, const Options& options, Strategy& s
   sharding.group = shard_group(request, options);
   sharding.reshard_after_forward = options.boolean("reshard_after_forward");
   sharding.prefetch = static_cast<int>(options.integer("prefetch", 0, kMostPrefetch));
+  sharding.reduce_every_micro_step = options.boolean("reduce_every_micro_step");
   sharding.overlap_gather = options.boolean("overlap_gather");
   sharding.min_unit = options.bytes("min_unit", 0);
   sharding.param_dtype = dtype(options, "param_dtype");
@@ -49,24 +50,28 @@ void build_fsdp(const BuildRequest& request, const Options& options, Strategy& s
 }  // namespace
 
 std::vector<BuilderInfo> sharded_builders() {
-  return {{"fsdp",
-           "Ranks share out optimizer state, gradients and parameters, and gather a block's parameters when it is its "
-           "turn (PyTorch FullyShardedDataParallel; ZeRO by its stages).",
-           {{"stage", "3", "of ZeRO: 1 shares out optimizer state, 2 gradients, too, 3 parameters, too"},
-            {kGroup, "all",
-             "ranks that share one copy: all, node (those of a node: hybrid shard) or a number of consecutive ranks"},
-            {"reshard_after_forward", "true",
-             "stage 3. true: a block's parameters are freed after its forward pass and gathered again for its backward "
-             "pass; false: kept until then"},
-            {"prefetch", "1", "stage 3: blocks that are gathered ahead of the one that is computed"},
-            {"overlap_gather", "true",
-             "stages 1 and 2. true: a block waits for its own parameters; false: the step begins with all (DeepSpeed)"},
-            {"min_unit", "0B", "neighboring blocks are merged until they have so many bytes of parameters"},
-            {"param_dtype", kAuto,
-             "gathered parameters: float32, float16, bfloat16 or auto (two bytes in half precision and amp)"},
-            {"reduce_dtype", kAuto, "reduced gradients: the same choices"},
-            {"algorithm", "auto", "of the all-reduce over replicas of hybrid shard: as ddp has it"}},
-           build_fsdp}};
+  return {
+      {"fsdp",
+       "Ranks share out optimizer state, gradients and parameters, and gather a block's parameters when it is its "
+       "turn (PyTorch FullyShardedDataParallel; ZeRO by its stages).",
+       {{"stage", "3", "of ZeRO: 1 shares out optimizer state, 2 gradients, too, 3 parameters, too"},
+        {kGroup, "all",
+         "ranks that share one copy: all, node (those of a node: hybrid shard) or a number of consecutive ranks"},
+        {"reshard_after_forward", "true",
+         "stage 3. true: a block's parameters are freed after its forward pass and gathered again for its backward "
+         "pass; false: kept until then"},
+        {"prefetch", "1", "stage 3: blocks that are gathered ahead of the one that is computed"},
+        {"reduce_every_micro_step", "true",
+         "stages 2 and 3. true: gradients are reduced in every micro-step; false: kept whole and reduced in the last "
+         "(PyTorch's no_sync)"},
+        {"overlap_gather", "true",
+         "stages 1 and 2. true: a block waits for its own parameters; false: the step begins with all (DeepSpeed)"},
+        {"min_unit", "0B", "neighboring blocks are merged until they have so many bytes of parameters"},
+        {"param_dtype", kAuto,
+         "gathered parameters: float32, float16, bfloat16 or auto (two bytes in half precision and amp)"},
+        {"reduce_dtype", kAuto, "reduced gradients: the same choices"},
+        {"algorithm", "auto", "of the all-reduce over replicas of hybrid shard: as ddp has it"}},
+       build_fsdp}};
 }
 
 }  // namespace simsync

@@ -10,7 +10,7 @@
 namespace simsync {
 namespace {
 
-/// Every builder, sorted by name; all of them also take `per_operation_cost`.
+/// Every builder, sorted by name; all of them also take what is added here.
 const std::vector<BuilderInfo>& builders() {
   static const std::vector<BuilderInfo> kBuilders = [] {
     std::vector<BuilderInfo> all;
@@ -18,8 +18,14 @@ const std::vector<BuilderInfo>& builders() {
          {autodist_ps_builders(), autodist_all_reduce_builders(), collective_builders(), sharded_builders(),
           poseidon_builders(), byteps_builders(), scheduled_builders(), tictac_builders()})
       all.insert(all.end(), family.begin(), family.end());
-    for (auto& builder : all)
+    for (auto& builder : all) {
       builder.options.push_back({"per_operation_cost", "0s", "software cost of every collective or push"});
+      builder.options.push_back(
+          {"micro_steps", "1", "gradient accumulation: parts that a worker's batch is computed in before one update"});
+      builder.options.push_back({"recompute", "none",
+                                 "activations of blocks that are dropped and computed again: none, selective (all but "
+                                 "those of products and fused attention) or full"});
+    }
     std::sort(all.begin(), all.end(), [](const BuilderInfo& a, const BuilderInfo& b) { return a.name < b.name; });
     return all;
   }();

@@ -101,6 +101,9 @@ std::vector<OptionInfo> server_options() {
 
 void apply_common_options(const Options& options, Strategy& strategy) {
   if (options.has("per_operation_cost")) strategy.graph.per_operation_cost = options.seconds("per_operation_cost");
+  if (options.has("micro_steps"))
+    strategy.graph.micro_steps = static_cast<int>(options.integer("micro_steps", 1, kMostMicroSteps));
+  if (options.has("recompute")) strategy.graph.recompute = options.one_of("recompute", recompute_words());
   apply_transport_options(options, strategy.graph);
   if (options.has("streams_per_server"))
     strategy.graph.streams_per_server = static_cast<int>(options.integer("streams_per_server", 1, kMostStreams));

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/units.hpp"
+#include "models/blocks.hpp"
 #include "strategies/sharding.hpp"
 #include "strategies/synchronizer.hpp"
 
@@ -78,6 +79,10 @@ struct RpcCosts {
 
 struct GraphStrategy {
   int workers = 0;  ///< data-parallel replicas: the first `workers` GPUs of the cluster
+  /// Gradient accumulation: parts of a worker's batch that go through forward and backward pass one after another, each
+  /// as large, before one update.
+  int micro_steps = 1;
+  Recompute recompute = Recompute::None;
   Overlap overlap = Overlap::WaitFree;
   OverlapShares collectives_overlap;
   OverlapShares servers_overlap;

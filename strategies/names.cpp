@@ -71,6 +71,13 @@ const Words<DType>& dtype_words() {
   return kWords;
 }
 
+const Words<Recompute>& recompute_words() {
+  static const Words<Recompute> kWords{{name_of(Recompute::None), Recompute::None},
+                                       {name_of(Recompute::Selective), Recompute::Selective},
+                                       {name_of(Recompute::Full), Recompute::Full}};
+  return kWords;
+}
+
 const char* name_of(CollectiveAlgorithm algorithm) {
   return word_for(collective_algorithm_words(), algorithm);
 }

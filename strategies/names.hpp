@@ -19,6 +19,7 @@ const Words<Gate>& gate_words();
 const Words<UpdateAt>& update_at_words();
 const Words<FusionKind>& fusion_kind_words();
 const Words<DType>& dtype_words();
+const Words<Recompute>& recompute_words();
 
 const char* name_of(CollectiveAlgorithm algorithm);
 const char* name_of(Compressor compressor);

@@ -66,6 +66,7 @@ void read_sharding(const yaml::Node& node, Sharding& sharding) {
   m.maybe("group", [&](const yaml::Node& n) { sharding.group = static_cast<int>(n.integer(0, kMost)); });
   m.maybe("reshard_after_forward", [&](const yaml::Node& n) { sharding.reshard_after_forward = n.boolean(); });
   m.maybe("prefetch", [&](const yaml::Node& n) { sharding.prefetch = static_cast<int>(n.integer(0, kMost)); });
+  m.maybe("reduce_every_micro_step", [&](const yaml::Node& n) { sharding.reduce_every_micro_step = n.boolean(); });
   m.maybe("overlap_gather", [&](const yaml::Node& n) { sharding.overlap_gather = n.boolean(); });
   m.maybe("min_unit", [&](const yaml::Node& n) { sharding.min_unit = n.bytes(); });
   m.maybe("param_dtype", [&](const yaml::Node& n) { sharding.param_dtype = n.one_of(dtype_words()); });
@@ -145,6 +146,9 @@ void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   constexpr std::int64_t kMostStreams = 1024;
   auto m = node.mapping();
   m.maybe("overlap", [&](const yaml::Node& n) { graph.overlap = n.one_of(overlap_words()); });
+  m.maybe("micro_steps",
+          [&](const yaml::Node& n) { graph.micro_steps = static_cast<int>(n.integer(1, kMostMicroSteps)); });
+  m.maybe("recompute", [&](const yaml::Node& n) { graph.recompute = n.one_of(recompute_words()); });
   m.maybe("collectives_overlap", [&](const yaml::Node& n) { read_shares(n, graph.collectives_overlap); });
   m.maybe("servers_overlap", [&](const yaml::Node& n) { read_shares(n, graph.servers_overlap); });
   m.maybe("parallel_host_ops", [&](const yaml::Node& n) { graph.parallel_host_ops = n.boolean(); });

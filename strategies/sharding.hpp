@@ -21,6 +21,9 @@ struct Sharding {
   bool reshard_after_forward = true;
   /// Stage 3: units that are gathered ahead of the one that is computed.
   int prefetch = 1;
+  /// From stage 2 on. true: gradients are reduced in every micro-step; false: in the last, and kept whole until then
+  /// (PyTorch's no_sync). Below, they are reduced in the last.
+  bool reduce_every_micro_step = true;
   /// Below stage 3. true: a unit waits for its own parameters; false: the step begins with all of them.
   bool overlap_gather = true;
   Bytes min_unit{0};  ///< neighboring blocks are merged until they have so many bytes of parameters
@@ -30,6 +33,7 @@ struct Sharding {
   std::optional<DType> reduce_dtype;
   friend bool operator==(const Sharding&, const Sharding&) = default;
 
+  [[nodiscard]] bool reduces_early() const { return stage >= 2 && reduce_every_micro_step; }
   /// Ranks per group among so many workers.
   [[nodiscard]] int group_of(int workers) const { return group == 0 ? workers : group; }
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "strategies/limits.hpp"
 
 namespace simsync {
 namespace {
@@ -130,6 +131,8 @@ void check_graph(const Strategy& strategy, const Cluster& cluster) {
   if (graph.workers < 1 || graph.workers > cluster.gpu_count())
     fail(
         fmt::format("{} workers on cluster '{}', which has {} GPUs", graph.workers, cluster.name, cluster.gpu_count()));
+  if (graph.micro_steps < 1 || graph.micro_steps > kMostMicroSteps)
+    fail(fmt::format("{} micro-steps, expected 1 to {}", graph.micro_steps, kMostMicroSteps));
   if (graph.streams_per_server < 1)
     fail(fmt::format("{} streams per server, expected at least 1", graph.streams_per_server));
   if (graph.backups < 0 || graph.backups >= graph.workers)

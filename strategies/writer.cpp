@@ -58,6 +58,7 @@ std::string sharding_text(const Sharding& sharding) {
       "  sharding: {{stage: {}, group: {}, reshard_after_forward: {}, prefetch: {}, overlap_gather: {}, min_unit: {}",
       sharding.stage, sharding.group, sharding.reshard_after_forward, sharding.prefetch, sharding.overlap_gather,
       text_of(sharding.min_unit));
+  if (!sharding.reduce_every_micro_step) out += ", reduce_every_micro_step: false";
   if (sharding.param_dtype) out += fmt::format(", param_dtype: {}", name_of(*sharding.param_dtype));
   if (sharding.reduce_dtype) out += fmt::format(", reduce_dtype: {}", name_of(*sharding.reduce_dtype));
   return out + "}\n";
@@ -82,6 +83,8 @@ std::string graph_text(const GraphStrategy& graph) {
                   name_of(graph.algorithm), graph.pull_at_step_start, graph.aggregate_on_gpu, graph.serial_collectives);
   out += fmt::format("  per_operation_cost: {}\n  streams_per_server: {}\n  shared_process: {}\n",
                      text_of(graph.per_operation_cost), graph.streams_per_server, graph.shared_process);
+  if (graph.micro_steps > 1) out += fmt::format("  micro_steps: {}\n", graph.micro_steps);
+  if (graph.recompute != Recompute::None) out += fmt::format("  recompute: {}\n", name_of(graph.recompute));
   out += shares_text("collectives_overlap", graph.collectives_overlap);
   out += shares_text("servers_overlap", graph.servers_overlap);
   if (graph.parallel_host_ops) out += "  parallel_host_ops: true\n";

@@ -75,6 +75,12 @@ LayerStages make_stages(const Model& model, LayerId id, std::int64_t batch, Back
       add_activation_product(stages, product, batch, backend);
     }
   }
+  if (operation.first_product_again) {
+    const MatrixProduct& first = operation.products.front();
+    add(stages.backward,
+        backend.gemm({.count = first.heads * batch, .m = first.rows, .n = first.columns, .k = first.inner}),
+        first.steps);
+  }
   const double between = operation.pointwise_bytes * static_cast<double>(batch * backend.element_bytes()) / 4.0;
   add_stream(stages.forward, between, 1.0, backend);
   add_stream(stages.backward, 2.0 * between, 1.0, backend);

@@ -30,7 +30,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
   const double slowest = slowdowns[static_cast<std::size_t>(needed) - 1];
   const double step = measured.step().value();
   const double compute = slowest * problem.profile.step().value();
-  const double samples = static_cast<double>(problem.profile.batch) * needed;
+  const double samples = static_cast<double>(problem.samples()) * needed;
   std::string all;
   for (const Seconds s : measured.steps) {
     if (!all.empty()) all += ';';
@@ -41,7 +41,7 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
           request.strategy,
           mode_of(problem.strategy),
           std::to_string(request.workers),
-          std::to_string(problem.profile.batch),
+          std::to_string(problem.samples()),
           format_number(step),
           format_number(samples / step),
           format_number(compute),

@@ -16,7 +16,7 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.mode = mode_of(problem.strategy);
   row.workers = request.workers;
   row.backups = problem.strategy.graph.backups;
-  row.batch = problem.profile.batch;
+  row.batch = problem.samples();
   row.step_time = prediction.step;
   row.compute = prediction.compute;
   // Both are sums of many terms in different orders: what is below their last digits is nothing.

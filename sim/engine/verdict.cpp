@@ -161,7 +161,7 @@ std::string comparison_verdict(const ComparedSide& a, const ComparedSide& b) {
   // Of different numbers of samples the rate counts.
   const auto rate = [](const ComparedSide& side) {
     const int workers = side.problem.plan.rank_count() - side.problem.plan.progress.backups;
-    return static_cast<double>(side.problem.profile.batch) * workers / side.prediction.step.value();
+    return static_cast<double>(side.problem.samples()) * workers / side.prediction.step.value();
   };
   const bool a_faster = rate(a) > rate(b);
   const ComparedSide& faster = a_faster ? a : b;

@@ -14,6 +14,8 @@ namespace simsync {
 enum class Phase : std::uint8_t {
   Forward,
   Backward,
+  Recompute,   ///< activations that were dropped, before a block's backward pass
+  MicroSteps,  ///< whole ones of which nothing is sent
   Copy,
   Aggregate,
   Push,

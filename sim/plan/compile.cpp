@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
-#include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -12,6 +10,7 @@
 #include "base/error.hpp"
 #include "platforms/topology.hpp"
 #include "sim/plan/plan_writer.hpp"
+#include "sim/plan/units.hpp"
 
 namespace simsync {
 namespace detail {
@@ -35,15 +34,6 @@ int pieces_of(double bytes, double limit) {
 QueueId PlanWriter::add_queue(Queue queue) {
   plan.queues.push_back(std::move(queue));
   return static_cast<QueueId>(plan.queues.size()) - 1;
-}
-
-OpId PlanWriter::gradient_ready(LayerId layer, double share) const {
-  if (strategy.graph.overlap == Overlap::None || share <= 0.0) return backward.front();
-  if (share >= 1.0) return backward[layer];
-  // Nothing leaves while more than `share` of the pass is still to come.
-  Seconds to_come;
-  for (LayerId before = 0; before < layer; ++before) to_come += profile.layers[before].backward;
-  return to_come <= share * profile.backward() ? backward[layer] : backward_but.at(share);
 }
 
 std::string PlanWriter::label(VariableId variable, std::size_t shard, std::size_t shards) const {
@@ -140,93 +130,11 @@ Seconds compression_time(const VariableStrategy& how, double bytes, const Device
   return Seconds{4.0 * bytes / device.memory_bandwidth.value()};
 }
 
-double expected_largest(int draws) {
-  // The mean of a maximum M: the integral over x > 0 of P(M > x) - P(M < -x).
-  const boost::math::normal_distribution<> normal;
-  const auto tails = [&](double x) {
-    const double above = boost::math::cdf(boost::math::complement(normal, x));
-    return -std::expm1(draws * std::log1p(-above)) - std::pow(above, draws);
-  };
-  constexpr unsigned kPoints = 61;
-  constexpr double kFar = 12.0;  // standard deviations; a billion draws stay below 7
-  return boost::math::quadrature::gauss_kronrod<double, kPoints>::integrate(tails, 0.0, kFar);
-}
-
-namespace {
-
-/// By how much ranks in lock step are held up in every step by the slowest of them, as a factor of their compute. Steps
-/// that are drawn one by one (Draws::step_variation) need none.
-double waiting_for_slowest(const PlanWriter& writer) {
-  if (!in_lock_step(writer.strategy) || writer.plan.draws.step_variation > 0.0) return 1.0;
-  double variation = 0.0;
-  for (const int node : writer.plan.nodes)
-    variation = std::max(variation, writer.cluster.devices.at(writer.cluster.group_of(node).device).compute_variation);
-  return 1.0 + variation * expected_largest(writer.plan.rank_count());
-}
-
-/// Shares of the backward pass that may run beside communication, but for all and nothing of it.
-std::set<double, std::greater<>> overlap_shares(const GraphStrategy& graph) {
-  std::set<double, std::greater<>> out;
-  for (const OverlapShares& shares : {graph.collectives_overlap, graph.servers_overlap})
-    for (const double share : {shares.in_node, shares.between_nodes})
-      if (share > 0.0 && share < 1.0) out.insert(share);
-  return out;
-}
-
-}  // namespace
-
-void write_compute(PlanWriter& writer) {
-  const double waiting = waiting_for_slowest(writer);
-  writer.plan.waiting = (waiting - 1.0) * (writer.profile.forward() + writer.profile.backward());
-  const std::size_t layers = writer.model.layer_count();
-  const bool drawn = !in_lock_step(writer.strategy);
-  const auto compute = [&](LayerId layer, Phase phase, Seconds LayerTime::*part, OpId previous, double fraction = 1.0) {
-    const Seconds duration = fraction * waiting * (writer.profile.layers[layer].*part);
-    Op op;
-    op.grouping = kEachRank;
-    op.queue = writer.compute;
-    op.reason = {phase, static_cast<std::int32_t>(layer), writer.model.layer(layer).name};
-    Compute work{.duration = duration, .parts = {{static_cast<std::int32_t>(layer), phase, duration}}, .samples = {}};
-    if (drawn)
-      for (const auto& step : writer.profile.steps) work.samples.push_back(fraction * (step[layer].*part));
-    op.body = std::move(work);
-    if (previous >= 0) op.after.push_back({previous, 0});
-    return writer.add(std::move(op));
-  };
-  writer.forward.resize(layers);
-  writer.backward.resize(layers);
-  writer.backward_begin.assign(layers, -1);
-  writer.gates.resize(layers);
-  writer.gathers.resize(layers);
-  OpId previous = -1;
-  for (LayerId layer = 0; layer < layers; ++layer)
-    previous = writer.forward[layer] = compute(layer, Phase::Forward, &LayerTime::forward, previous);
-  // A layer is cut where so much of the pass is still to come as may run beside communication.
-  const std::set<double, std::greater<>> shares = overlap_shares(writer.strategy.graph);
-  auto next = shares.begin();
-  Seconds to_come = writer.profile.backward();
-  for (LayerId layer = layers; layer-- > 0;) {
-    const Seconds whole = writer.profile.layers[layer].backward;
-    double written = 0.0;
-    const auto begun = static_cast<OpId>(writer.plan.ops.size());
-    for (; next != shares.end() && to_come - whole < *next * writer.profile.backward(); ++next) {
-      const double until = (to_come - *next * writer.profile.backward()) / whole;
-      if (until > written) previous = compute(layer, Phase::Backward, &LayerTime::backward, previous, until - written);
-      written = std::max(written, until);
-      writer.backward_but[*next] = previous;
-    }
-    previous = writer.backward[layer] = compute(layer, Phase::Backward, &LayerTime::backward, previous, 1.0 - written);
-    writer.backward_begin[layer] = begun;
-    to_come = to_come - whole;
-  }
-}
-
 namespace {
 
 /// Bytes of a variable that each worker updates.
 double updated_bytes(const PlanWriter& writer, VariableId id) {
-  const bool sharded =
-      std::holds_alternative<ShardedSynchronizer>(writer.strategy.variables[id].shards.front().synchronizer);
+  const bool sharded = is_sharded(writer.strategy.variables[id]);
   return (sharded ? writer.update_share : 1.0) * static_cast<double>(writer.model.variable(id).bytes().count);
 }
 
@@ -270,7 +178,7 @@ void write_updates(PlanWriter& writer) {
       all.insert(all.end(), after.begin(), after.end());
       all_updated += bytes_by_layer[layer];
     } else {
-      after.push_back(writer.backward[layer]);
+      after.push_back(writer.micro_steps.back().backward[layer]);
       const OpId done =
           update(after, bytes_by_layer[layer], static_cast<std::int32_t>(layer), writer.model.layer(layer).name);
       writer.gates[layer].push_back(done);
@@ -281,7 +189,7 @@ void write_updates(PlanWriter& writer) {
   if (at_once && !all.empty()) {
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    all.push_back(writer.backward.front());
+    all.push_back(writer.micro_steps.back().backward.front());
     const OpId done = update(all, all_updated, -1, "all variables");
     writer.gates[first].push_back(done);
     std::set<OpId> gathers;
@@ -289,12 +197,12 @@ void write_updates(PlanWriter& writer) {
     gather_after(writer, gathers, done);
   }
   // Whatever else a strategy gates, a device runs its iterations one after another.
-  writer.gates[first].push_back(writer.backward.front());
+  writer.gates[first].push_back(writer.micro_steps.back().backward.front());
   for (LayerId layer = 0; layer < writer.gates.size(); ++layer) {
     // Under Gate::All the first layer waits for what every layer needs.
     const LayerId waiting = at_once && !writer.strategy.graph.pull_at_step_start ? first : layer;
     for (const OpId id : writer.gates[layer])
-      writer.plan.ops[static_cast<std::size_t>(writer.forward[waiting])].after.push_back({id, 1});
+      writer.plan.ops[static_cast<std::size_t>(writer.micro_steps.front().forward[waiting])].after.push_back({id, 1});
   }
 }
 
@@ -423,10 +331,8 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
                             .cluster = cluster,
                             .strategy = strategy,
                             .plan = {},
-                            .forward = {},
-                            .backward = {},
-                            .backward_begin = {},
-                            .backward_but = {},
+                            .micro_steps = {},
+                            .backward_left = {},
                             .server_queue = {},
                             .gates = {},
                             .gathers = {},

@@ -44,7 +44,7 @@ std::vector<Sent> collect(const PlanWriter& writer) {
       const auto* reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer);
       if (reduce == nullptr) continue;
       Sent sent;
-      const double bytes = wire_bytes(variable, how, shard.elements, writer.profile.batch);
+      const double bytes = wire_bytes(variable, how, shard.elements, writer.samples());
       sent.gradient = {.variable = id,
                        .bytes = bytes,
                        .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
@@ -54,7 +54,7 @@ std::vector<Sent> collect(const PlanWriter& writer) {
           reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm : reduce->algorithm;
       sent.algorithm = asked == CollectiveAlgorithm::Auto ? library : asked;
       sent.sparse = travels_sparse(variable, how);
-      sent.indices = index_bytes(variable, how, shard.elements, writer.profile.batch);
+      sent.indices = index_bytes(variable, how, shard.elements, writer.samples());
       if (!sent.sparse) sent.encoding = compression_time(how, bytes, writer.device());
       out.push_back(sent);
     }

@@ -14,7 +14,7 @@ void write_sufficient_factors(PlanWriter& writer) {
     if (!std::holds_alternative<SfbSynchronizer>(how.shards.front().synchronizer)) continue;
     const Variable& variable = writer.model.variable(id);
     const Layer& layer = writer.model.layer(variable.layer);
-    const double rows = static_cast<double>(writer.profile.batch) * std::max(1.0, layer.dense_rows);
+    const double rows = static_cast<double>(writer.samples()) * std::max(1.0, layer.dense_rows);
     const auto m = static_cast<double>(variable.shape.front());
     const double k = static_cast<double>(variable.elements()) / m;
     Op exchange;

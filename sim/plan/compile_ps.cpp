@@ -89,7 +89,7 @@ void write_parameter_servers(PlanWriter& writer) {
     if (!ahead) wait.at = {End::Kind::Fixed, {writer.plan.ranks.front().node, -1}};
     op.body = wait;
     op.after = returned;
-    op.after.push_back({writer.backward.front(), 0});
+    op.after.push_back({writer.micro_steps.back().backward.front(), 0});
     // All workers have ended their step: what the fastest ones wait for, so many steps later.
     if (const auto slack = writer.strategy.graph.slack)
       op.after.push_back({write_join(writer, returned, "clock of the slowest worker"), *slack});

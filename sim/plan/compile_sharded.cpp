@@ -2,7 +2,8 @@
 //
 // With S bytes of parameters and P ranks in a shard group, a rank sends S (P-1)/P in every all-gather and as much in
 // the reduce-scatter: at stage 3 with parameters freed after their forward pass 3 S (P-1)/P a step, else 2 S (P-1)/P.
-// Over R groups (hybrid shard) the all-reduce of its share adds 2 (S/P) (R-1)/R.
+// Over R groups (hybrid shard) the all-reduce of its share adds 2 (S/P) (R-1)/R. With micro-steps, stage 3 gathers in
+// each of them, and from stage 2 on each of them reduces what it adds (Sharding::reduce_every_micro_step).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -92,8 +93,11 @@ public:
 
   void write() {
     w_.update_share = 1.0 / shard_.ranks();
-    if (shard_.ranks() > 1) gather_for_forward();
-    gather_for_backward_and_reduce();
+    for (step_ = 0; step_ < w_.micro_steps.size(); ++step_) {
+      const bool last = step_ + 1 == w_.micro_steps.size();
+      if (shard_.ranks() > 1 && (step_ == 0 || sharding_.stage == 3)) gather_for_forward();
+      gather_for_backward_and_reduce(last || sharding_.reduces_early());
+    }
   }
 
 private:
@@ -118,12 +122,21 @@ private:
 
   OpId gather(const Unit& unit, const char* pass, const std::vector<OpId>& after) {
     return shard_.launch(CollectivePrimitive::AllGather, bytes_of(unit, sharding_.param_dtype) / shard_.ranks(),
-                         unit.label + pass, after);
+                         fmt::format("{} ({}){}", unit.label, pass, of_step()), after);
+  }
+
+  /// Of a label: which of several micro-steps it belongs to.
+  [[nodiscard]] std::string of_step() const {
+    if (w_.micro_steps.size() == 1) return "";
+    const bool last = step_ + 1 == w_.micro_steps.size();
+    return fmt::format(", micro-step {}", last ? w_.profile.micro_steps : static_cast<int>(step_) + 1);
   }
 
   void gate(OpId op, OpId gathered) { w_.plan.ops[static_cast<std::size_t>(op)].after.push_back({gathered, 0}); }
 
+  /// Those of later micro-steps begin when the backward pass before has ended, as PyTorch's root module asks for.
   void gather_for_forward() {
+    const MicroStep& step = w_.micro_steps[step_];
     const bool limited = sharding_.stage == 3;
     const bool at_once = !limited && !sharding_.overlap_gather;
     // Blocks are computed one after another, the root beside them.
@@ -132,45 +145,51 @@ private:
     for (std::size_t u = 0; u < units_.size(); ++u) {
       const Unit& unit = units_[u];
       std::vector<OpId> after;
-      if (limited && u >= begin + ahead) after.push_back(w_.forward[units_[u - ahead].last]);
-      const OpId gathered = gather(unit, " (forward)", after);
-      gate(w_.forward[at_once ? 0 : unit.first], gathered);
+      if (step_ > 0) after.push_back(w_.micro_steps[step_ - 1].backward.front());
+      if (limited && u >= begin + ahead) after.push_back(step.forward[units_[u - ahead].last]);
+      const OpId gathered = gather(unit, "forward", after);
+      gate(step.forward[at_once ? 0 : unit.first], gathered);
+      if (step_ > 0) continue;
       for (const VariableId id : unit.variables) w_.gathers[w_.model.variable(id).layer].insert(gathered);
     }
   }
 
   /// In the order in which a framework launches them: a unit's gradients are reduced when its backward pass has ended,
   /// and then the unit is gathered that comes `prefetch` after the next.
-  void gather_for_backward_and_reduce() {
+  void gather_for_backward_and_reduce(bool reduces) {
+    const MicroStep& step = w_.micro_steps[step_];
     const std::size_t begin = units_.front().root ? 1 : 0;
     const bool again = sharding_.stage == 3 && sharding_.reshard_after_forward && shard_.ranks() > 1;
     std::size_t to_gather = again ? units_.size() : begin;
     const auto gather_down_to = [&](std::size_t lowest, OpId after) {
       for (; to_gather > std::max(lowest, begin); --to_gather) {
         const Unit& unit = units_[to_gather - 1];
-        gate(w_.backward_begin[unit.last], gather(unit, " (backward)", {after}));
+        gate(step.backward_begin[unit.last], gather(unit, "backward", {after}));
       }
     };
     const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
     const auto below = [](std::size_t unit, std::size_t by) { return unit > by ? unit - by : 0; };
-    if (units_.size() > begin) gather_down_to(below(units_.size(), ahead), w_.forward[units_.back().last]);
+    if (units_.size() > begin) gather_down_to(below(units_.size(), ahead), step.forward[units_.back().last]);
     for (std::size_t u = units_.size(); u-- > begin;) {
-      reduce(units_[u], units_[u].first);
-      gather_down_to(below(u, ahead), w_.backward[units_[u].first]);
+      if (reduces) reduce(units_[u], units_[u].first);
+      gather_down_to(below(u, ahead), step.backward[units_[u].first]);
     }
-    if (begin > 0) reduce(units_.front(), 0);
+    if (reduces && begin > 0) reduce(units_.front(), 0);
   }
 
   /// When the backward pass of its first layer has ended.
   void reduce(const Unit& unit, LayerId first) {
     const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
-    OpId ready = w_.gradient_ready(first, w_.plan.nodes.size() > 1 ? shares.between_nodes : shares.in_node);
+    OpId ready = w_.gradient_ready(w_.micro_steps[step_], first,
+                                   w_.plan.nodes.size() > 1 ? shares.between_nodes : shares.in_node);
     double bytes = bytes_of(unit, sharding_.reduce_dtype);
     if (shard_.ranks() > 1) {
-      ready = shard_.launch(CollectivePrimitive::ReduceScatter, bytes, unit.label, {ready});
+      ready = shard_.launch(CollectivePrimitive::ReduceScatter, bytes, unit.label + of_step(), {ready});
       bytes /= shard_.ranks();
     }
-    if (replica_.ranks() > 1) ready = replica_.launch(CollectivePrimitive::AllReduce, bytes, unit.label, {ready});
+    if (replica_.ranks() > 1)
+      ready = replica_.launch(CollectivePrimitive::AllReduce, bytes, unit.label + of_step(), {ready});
+    if (step_ + 1 < w_.micro_steps.size()) return;
     for (const VariableId id : unit.variables) w_.to_update.emplace_back(id, ready);
   }
 
@@ -180,9 +199,15 @@ private:
   ShardGroups groups_;
   Stream shard_;
   Stream replica_;
+  std::size_t step_ = 0;  ///< the micro-step that is written
 };
 
 }  // namespace
+
+bool exchanges_in_every_micro_step(const Strategy& strategy) {
+  const Sharding& sharding = strategy.graph.sharding;
+  return has_sharded(strategy) && (sharding.stage == 3 || sharding.reduces_early());
+}
 
 void write_sharded(PlanWriter& writer) {
   std::vector<Unit> units = units_of(writer.model, writer.strategy);

@@ -8,6 +8,10 @@ const char* name_of(Phase phase) {
       return "forward";
     case Phase::Backward:
       return "backward";
+    case Phase::Recompute:
+      return "recompute";
+    case Phase::MicroSteps:
+      return "micro-steps";
     case Phase::Copy:
       return "copy";
     case Phase::Aggregate:

@@ -14,6 +14,15 @@ namespace simsync::detail {
 
 inline constexpr std::size_t kMostOps = 2'000'000;  ///< of a plan: some gigabyte
 
+/// Ops of a micro-step, by layer.
+struct MicroStep {
+  std::vector<OpId> forward;
+  std::vector<OpId> backward;
+  std::vector<OpId> backward_begin;  ///< its first op, where it is cut or begins with what is computed again
+  /// By share of the backward pass: the op at whose end so much is still to come (OverlapShares, but for 0 and 1).
+  std::map<double, OpId> backward_but;
+};
+
 /// A plan in the making and what all parts of compile look at.
 struct PlanWriter {
   const Model& model;
@@ -22,15 +31,14 @@ struct PlanWriter {
   const Strategy& strategy;
   Plan plan;
 
-  std::vector<OpId> forward;         ///< by layer
-  std::vector<OpId> backward;        ///< by layer
-  std::vector<OpId> backward_begin;  ///< by layer: its first op, where it is cut (backward_but)
-  QueueId compute = -1;              ///< compute stream of each device
-  QueueId host = -1;                 ///< threads of each node's host
-  QueueId communication = -1;        ///< stream of collectives
-  QueueId to_host = -1;              ///< copy engine of each device, one per direction
-  /// By share of the backward pass: the op at whose end so much is still to come (OverlapShares, but for 0 and 1).
-  std::map<double, OpId> backward_but;
+  /// The first and the last; those between, too, where each of them exchanges something.
+  std::vector<MicroStep> micro_steps;
+  std::vector<Seconds> backward_left;  ///< by layer: of a backward pass, what comes after its own
+  Seconds backward_pass;
+  QueueId compute = -1;        ///< compute stream of each device
+  QueueId host = -1;           ///< threads of each node's host
+  QueueId communication = -1;  ///< stream of collectives
+  QueueId to_host = -1;        ///< copy engine of each device, one per direction
   QueueId to_device = -1;
   QueueId inside_node = -1;  ///< stream of collectives among the devices of a node
   QueueId push = -1;         ///< scheduled sends, -1: unscheduled
@@ -48,9 +56,13 @@ struct PlanWriter {
   OpId add(Op op);  ///< @throws PlanError above kMostOps
   QueueId add_queue(Queue queue);
   QueueId rpc = -1;  ///< of each node's host: messages to and from servers on other nodes
+  /// Samples of a rank in a step.
+  [[nodiscard]] std::int64_t samples() const { return profile.micro_steps * profile.batch; }
   /// The op whose end makes the gradient of a layer final and free to leave, where a `share` of the backward pass may
   /// run beside the communication (OverlapShares).
   [[nodiscard]] OpId gradient_ready(LayerId layer, double share = 1.0) const;
+  /// The same of what one micro-step adds to it.
+  [[nodiscard]] OpId gradient_ready(const MicroStep& step, LayerId layer, double share) const;
   [[nodiscard]] std::string label(VariableId variable, std::size_t shard, std::size_t shards) const;
   [[nodiscard]] const DeviceClass& device() const;  ///< of the first rank
   void choose_protocol(Op& op) const;               ///< of a collective whose algorithm is known
@@ -78,8 +90,10 @@ Seconds compression_time(const VariableStrategy& how, double bytes, const Device
 
 /// Mean of the largest of so many draws from the standard normal distribution; 0 for one.
 double expected_largest(int draws);
-/// Forward and backward of every layer, one op each. In lock step they last as long as on the slowest rank
-/// (DeviceClass::compute_variation).
+/// Whether parameters are gathered or gradients reduced before the last micro-step, too.
+bool exchanges_in_every_micro_step(const Strategy& strategy);
+/// Forward and backward of every layer, one op each, in each of PlanWriter::micro_steps. In lock step they last as long
+/// as on the slowest rank (DeviceClass::compute_variation).
 void write_compute(PlanWriter& writer);
 /// Shards on collectives in launch order: dense ones fused and all-reduced, rows of sparse ones all-gathered.
 void write_all_reduce(PlanWriter& writer);

@@ -1,18 +1,11 @@
 #include "sim/plan/units.hpp"
 
 #include <algorithm>
-#include <cctype>
+
+#include "models/blocks.hpp"
 
 namespace simsync {
 namespace {
-
-bool is_sharded(const VariableStrategy& entry) {
-  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
-}
-
-bool is_number(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-}
 
 std::int64_t bytes_of(const Model& model, const Unit& unit) {
   std::int64_t bytes = 0;
@@ -29,14 +22,12 @@ void append(Unit& unit, const Unit& next) {
 
 }  // namespace
 
-std::string block_of(const std::string& layer) {
-  constexpr const char* kSeparators = "./";
-  for (std::size_t begin = 0; begin < layer.size();) {
-    const std::size_t end = std::min(layer.find_first_of(kSeparators, begin), layer.size());
-    if (is_number(std::string_view(layer).substr(begin, end - begin))) return layer.substr(0, end);
-    begin = end + 1;
-  }
-  return {};
+bool is_sharded(const VariableStrategy& entry) {
+  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
+}
+
+bool has_sharded(const Strategy& strategy) {
+  return std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
 }
 
 std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {

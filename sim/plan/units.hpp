@@ -17,9 +17,8 @@ struct Unit {
   std::vector<VariableId> variables;
 };
 
-/// The block that a layer belongs to: its name up to the first part that is a number; empty outside of blocks. Parts
-/// are separated by '.' or '/'.
-std::string block_of(const std::string& layer);
+bool is_sharded(const VariableStrategy& entry);
+bool has_sharded(const Strategy& strategy);
 
 /// Sharded variables, each in one unit: the root, if it has any, and then the blocks in forward order, neighbors merged
 /// while they have less than Sharding::min_unit. Of a variable that several layers share, its own layer counts.

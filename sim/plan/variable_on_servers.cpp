@@ -89,7 +89,7 @@ void VariableOnServers::cut() {
   for (const Shard& shard : how_.shards) {
     const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
     if (ps == nullptr) continue;
-    const double bytes = wire_bytes(variable_, how_, shard.elements, w_.profile.batch);
+    const double bytes = wire_bytes(variable_, how_, shard.elements, w_.samples());
     const auto found = piece_of_server.find(ps->server);
     if (!scheduled() && found != piece_of_server.end()) {
       pieces_[found->second].bytes += bytes;

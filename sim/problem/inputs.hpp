@@ -6,6 +6,7 @@
 
 #include "models/model.hpp"
 #include "models/profile.hpp"
+#include "models/reader.hpp"
 #include "platforms/cluster.hpp"
 
 namespace simsync {
@@ -14,20 +15,21 @@ namespace simsync {
 /// two threads at a time.
 class Inputs {
 public:
-  /// As given to --model. @throws InputError as find_model() does.
-  const Model& model(const std::string& name_or_path);
+  /// As given to --model and `--set model.X=`. @throws InputError as find_model() does.
+  const Model& model(const std::string& name_or_path, const ModelParameters& parameters = {});
   /// As given to --cluster. @throws InputError as find_cluster() does.
   const Cluster& cluster(const std::string& name_or_path);
   /// From now on `name` stands for this cluster.
   void put(const std::string& name, Cluster cluster) { clusters_.insert_or_assign(name, std::move(cluster)); }
-  /// make_profile() of `model(name_or_path)`. @throws InputError as make_profile() does.
-  Profile profile(const std::string& name_or_path, const ProfileRequest& request);
+  /// make_profile() of `model(name_or_path, parameters)`. @throws InputError as make_profile() does.
+  Profile profile(const std::string& name_or_path, const ModelParameters& parameters, const ProfileRequest& request);
 
 private:
-  std::map<std::string, Model> models_;
+  using ModelKey = std::pair<std::string, ModelParameters>;
+  std::map<ModelKey, Model> models_;
   std::map<std::string, Cluster> clusters_;
   /// By model and by what was asked but for `step_time`, which only scales.
-  std::map<std::pair<std::string, ProfileRequest>, Profile> profiles_;
+  std::map<std::pair<ModelKey, ProfileRequest>, Profile> profiles_;
 };
 
 }  // namespace simsync

@@ -89,7 +89,8 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
     throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
   if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
     throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
-  const Model& named = inputs.model(request.model);
+  const ModelParameters parameters = detail::model_parameters(request.settings);
+  const Model& named = inputs.model(request.model, parameters);
   Cluster described = inputs.cluster(request.cluster);
   std::vector<std::string> notes;
   std::optional<Calibration> calibration;
@@ -107,23 +108,33 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                                        .batch = batch,
                                                        .options = settings.strategy,
                                                        .seed = settings.seed});
+  if (batch % strategy.graph.micro_steps != 0)
+    throw PlanError(
+        fmt::format("a batch of {} per worker does not split into {} micro-steps", batch, strategy.graph.micro_steps));
+  if (strategy.graph.recompute != Recompute::None && blocks_of(model).empty())
+    throw PlanError(
+        fmt::format("recompute={} drops the activations of blocks, layers whose names agree up to a number "
+                    "such as 'layers.0': model '{}' has none",
+                    name_of(strategy.graph.recompute), model.name()));
   if (calibration) note_validity(*calibration, strategy.name, notes);
   const Place first = cluster.workers(request.workers).front();
   const std::string device = cluster.group_of(first.node).device;
   const std::string precision = settings.precision.value_or(cluster.precision);
-  Profile profile =
-      inputs.profile(request.model, {.device = device,
-                                     .precision = precision,
-                                     .batch = batch,
-                                     .roofline = detail::roofline_of(cluster.devices.at(device), precision),
-                                     .step_time = settings.step_time,
-                                     .profile = settings.profile,
-                                     .mean = !in_lock_step(strategy)});
+  Profile profile = inputs.profile(request.model, parameters,
+                                   {.device = device,
+                                    .precision = precision,
+                                    .batch = batch / strategy.graph.micro_steps,
+                                    .micro_steps = strategy.graph.micro_steps,
+                                    .recompute = strategy.graph.recompute,
+                                    .roofline = detail::roofline_of(cluster.devices.at(device), precision),
+                                    .step_time = settings.step_time,
+                                    .profile = settings.profile,
+                                    .mean = !in_lock_step(strategy)});
   update_by(settings.optimizer, profile, notes);
   profile.variation = settings.step_variation;
   profile.seed = settings.seed;
   detail::check_profile_device(settings.profile, cluster, notes);
-  detail::relate_devices(cluster, model, {.device = device, .precision = precision, .batch = batch});
+  detail::relate_devices(cluster, model, {.device = device, .precision = precision, .batch = profile.batch});
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
   const NetworkBasis network = network_basis(plan, described, cluster, calibration ? &*calibration : nullptr);

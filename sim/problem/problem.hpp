@@ -23,7 +23,7 @@ struct PredictRequest {
   std::string cluster;   ///< preset name or path
   std::string strategy;  ///< builder, preset or path
   int workers = 1;
-  std::optional<std::int64_t> batch;  ///< per worker; the model's default when absent
+  std::optional<std::int64_t> batch;  ///< per worker and step; the model's default when absent
   /// `--set key=value` in the user's order. Keys: `step_time`, `precision`, `profile`, `seed`, `fidelity`,
   /// `iterations`, `placement` (GPUs on each of the cluster's GPU nodes: `2,3,4,4`), `straggler` (one node computes so
   /// many times slower), `variable_scale` (bytes of the variables times that, layer times as they are),
@@ -57,6 +57,8 @@ struct Problem {
   RankMemory memory;
   bool ignore_memory = false;      ///< predict it although it does not fit
   std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people
+
+  [[nodiscard]] std::int64_t samples() const { return profile.micro_steps * profile.batch; }  ///< of a rank in a step
 };
 
 /// `key=value`, split at the first '='; nothing without one or without a key.

@@ -17,14 +17,11 @@ bool on_servers(const VariableStrategy& entry) {
                      [](const Shard& shard) { return std::holds_alternative<PsSynchronizer>(shard.synchronizer); });
 }
 
-bool is_sharded(const VariableStrategy& entry) {
-  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
-}
-
 HeldVariable held_of_sharded(const GraphStrategy& graph) {
   const Sharding& sharding = graph.sharding;
   const double share = 1.0 / sharding.group_of(graph.workers);
-  return {.weights = sharding.stage >= 3 ? share : 1.0, .gradient = sharding.stage >= 2 ? share : 1.0, .state = share};
+  return {
+      .weights = sharding.stage >= 3 ? share : 1.0, .gradient = sharding.reduces_early() ? share : 1.0, .state = share};
 }
 
 HeldVariable held(const Variable& variable, const VariableStrategy& entry, const GraphStrategy& graph) {
@@ -124,8 +121,7 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
   demand.buffers = buffers(model, strategy, profile.precision);
   const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
   RankMemory out{.bound = memory_bound(model, demand), .device = device.name, .device_bytes = device.memory};
-  out.shares_parameters = strategy.graph.sharding.stage == 3 &&
-                          std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
+  out.shares_parameters = strategy.graph.sharding.stage == 3 && has_sharded(strategy);
   if (!out.fits()) out.largest_batch = largest_batch(model, demand, device.memory);
   return out;
 }

@@ -72,8 +72,11 @@ Choice read_choice(const std::string& key, const std::string& value, std::initia
 /// With fewer, no step would be left after those that count as warm-up.
 constexpr std::int64_t kLeastSteps = 5;
 
+constexpr std::string_view kModel = "model.";
+
 /// Reads one setting; false when the key is none of the program's own.
 bool read_own(Settings& s, const std::string& key, const std::string& value) {
+  if (key.starts_with(kModel)) return true;  // model_parameters() has read it
   constexpr std::string_view kStrategy = "strategy.";
   if (key == "step_time") {
     s.step_time = parse_seconds(value);
@@ -140,6 +143,14 @@ const std::vector<std::string>& own_keys() {
 }
 
 }  // namespace
+
+ModelParameters model_parameters(const std::vector<std::pair<std::string, std::string>>& settings) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  ModelParameters out;
+  for (const auto& [key, value] : settings)
+    if (key.starts_with(kModel)) out[key.substr(kModel.size())] = whole_number(key, value, -kMost, kMost);
+  return out;
+}
 
 Settings read_settings(const PredictRequest& request, const Cluster& cluster) {
   Settings s;

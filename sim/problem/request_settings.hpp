@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/optimizer.hpp"
+#include "models/reader.hpp"
 #include "sim/problem/problem.hpp"
 
 namespace simsync::detail {
@@ -29,6 +30,9 @@ struct Settings {
   std::map<std::string, std::string> strategy;
   std::vector<std::pair<std::string, std::string>> cluster;  ///< in the user's order
 };
+
+/// What `model.X=VALUE` among the settings says. @throws InputError for a value that is no whole number.
+ModelParameters model_parameters(const std::vector<std::pair<std::string, std::string>>& settings);
 
 /// @throws InputError for an unknown key or a value that does not fit one of the program's own keys.
 Settings read_settings(const PredictRequest& request, const Cluster& cluster);

@@ -26,7 +26,7 @@ double single_devices(const Problem& problem) {
 }
 
 double scaling_efficiency(const Problem& problem, double throughput) {
-  const double alone = static_cast<double>(problem.profile.batch) / problem.profile.step().value();
+  const double alone = static_cast<double>(problem.samples()) / problem.profile.step().value();
   return throughput / (alone * single_devices(problem));
 }
 

@@ -432,7 +432,7 @@ TEST_CASE("options are strict", "[strategies]") {
   CHECK(error("mg-wfbp", "staleness", "1") ==
         "error: strategy 'mg-wfbp' has no option 'staleness'\n"
         "  help: known options: algorithm, collectives_overlap_between_nodes, collectives_overlap_in_node, "
-        "compressor, per_operation_cost, powersgd_rank");
+        "compressor, micro_steps, per_operation_cost, powersgd_rank, recompute");
   CHECK(error("ddp", "bucket", "25") ==
         "error: option 'bucket' of strategy 'ddp': expected a size with its unit, such as 25MiB or 512B, got '25'");
   CHECK(error("ddp", "bucket", "0B") ==

@@ -1,0 +1,191 @@
+// The compute of a step: micro-steps, in each of them the forward and the backward pass, layer by layer.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/math/distributions/normal.hpp>
+#include <boost/math/quadrature/gauss_kronrod.hpp>
+#include <cmath>
+#include <set>
+
+#include "base/error.hpp"
+#include "models/blocks.hpp"
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync::detail {
+
+double expected_largest(int draws) {
+  // The mean of a maximum M: the integral over x > 0 of P(M > x) - P(M < -x).
+  const boost::math::normal_distribution<> normal;
+  const auto tails = [&](double x) {
+    const double above = boost::math::cdf(boost::math::complement(normal, x));
+    return -std::expm1(draws * std::log1p(-above)) - std::pow(above, draws);
+  };
+  constexpr unsigned kPoints = 61;
+  constexpr double kFar = 12.0;  // standard deviations; a billion draws stay below 7
+  return boost::math::quadrature::gauss_kronrod<double, kPoints>::integrate(tails, 0.0, kFar);
+}
+
+namespace {
+
+/// By how much ranks in lock step are held up in every step by the slowest of them, as a factor of their compute. Steps
+/// that are drawn one by one (Draws::step_variation) need none.
+double waiting_for_slowest(const PlanWriter& writer) {
+  if (!in_lock_step(writer.strategy) || writer.plan.draws.step_variation > 0.0) return 1.0;
+  double variation = 0.0;
+  for (const int node : writer.plan.nodes)
+    variation = std::max(variation, writer.cluster.devices.at(writer.cluster.group_of(node).device).compute_variation);
+  return 1.0 + variation * expected_largest(writer.plan.rank_count());
+}
+
+/// Largest first.
+using Shares = std::set<double, std::greater<>>;
+
+/// Shares of the backward pass that may run beside communication, but for all and nothing of it.
+Shares overlap_shares(const GraphStrategy& graph) {
+  Shares out;
+  for (const OverlapShares& shares : {graph.collectives_overlap, graph.servers_overlap})
+    for (const double share : {shares.in_node, shares.between_nodes})
+      if (share > 0.0 && share < 1.0) out.insert(share);
+  return out;
+}
+
+/// A pass of one layer.
+struct Piece {
+  LayerId layer = 0;
+  Phase phase = Phase::Forward;
+  Seconds LayerTime::*time = &LayerTime::forward;
+};
+
+class ComputeWriter {
+public:
+  explicit ComputeWriter(PlanWriter& writer)
+      : w_(writer), waiting_(waiting_for_slowest(writer)), drawn_(!in_lock_step(writer.strategy)) {
+    for (const Block& block : blocks_of(w_.model)) block_ending_at_[block.last] = block;
+    for (LayerId layer = 0; layer < w_.model.layer_count(); ++layer) {
+      w_.backward_left.push_back(pass_);
+      for (const Piece& piece : backward_of(layer)) pass_ += time_of(piece);
+    }
+    w_.backward_pass = pass_;
+  }
+
+  void write() {
+    w_.plan.waiting = (waiting_ - 1.0) * w_.profile.compute();
+    const int count = w_.profile.micro_steps;
+    const bool each = exchanges_in_every_micro_step(w_.strategy);
+    for (int step = 0; step < count; ++step) {
+      if (step == 0 || step + 1 == count || each) {
+        write_micro_step();
+      } else if (step == 1) {
+        write_alike(count - 2);
+      }
+    }
+  }
+
+private:
+  [[nodiscard]] Seconds time_of(const Piece& piece) const { return w_.profile.layers[piece.layer].*piece.time; }
+
+  /// What the backward pass of a layer begins with, where a block's activations are computed again, and itself.
+  [[nodiscard]] std::vector<Piece> backward_of(LayerId layer) const {
+    std::vector<Piece> out;
+    const auto block = block_ending_at_.find(layer);
+    if (block != block_ending_at_.end() && !w_.profile.recomputed.empty())
+      for (LayerId id = block->second.first; id <= block->second.last; ++id)
+        if (w_.profile.recomputed[id]) out.push_back({id, Phase::Recompute, &LayerTime::forward});
+    out.push_back({layer, Phase::Backward, &LayerTime::backward});
+    return out;
+  }
+
+  /// The next op of the compute stream.
+  OpId add(Reason reason, Compute work) {
+    Op op;
+    op.grouping = kEachRank;
+    op.queue = w_.compute;
+    op.reason = std::move(reason);
+    op.body = std::move(work);
+    if (previous_ >= 0) op.after.push_back({previous_, 0});
+    return previous_ = w_.add(std::move(op));
+  }
+
+  OpId compute(const Piece& piece, double fraction = 1.0) {
+    const auto layer = static_cast<std::int32_t>(piece.layer);
+    const Seconds duration = fraction * waiting_ * time_of(piece);
+    Compute work{.duration = duration, .parts = {{layer, piece.phase, duration}}, .samples = {}};
+    if (drawn_)
+      for (const auto& step : w_.profile.steps) work.samples.push_back(fraction * (step[piece.layer].*piece.time));
+    return add({piece.phase, layer, w_.model.layer(piece.layer).name}, std::move(work));
+  }
+
+  void write_micro_step() {
+    const std::size_t layers = w_.model.layer_count();
+    MicroStep& step = w_.micro_steps.emplace_back();
+    step.forward.resize(layers);
+    step.backward.resize(layers);
+    step.backward_begin.resize(layers);
+    for (LayerId layer = 0; layer < layers; ++layer) step.forward[layer] = compute({.layer = layer});
+    // A layer is cut where so much of the pass is still to come as may run beside communication.
+    const Shares shares = overlap_shares(w_.strategy.graph);
+    auto next = shares.begin();
+    Seconds to_come = pass_;
+    for (LayerId layer = layers; layer-- > 0;) {
+      step.backward_begin[layer] = static_cast<OpId>(w_.plan.ops.size());
+      for (const Piece& piece : backward_of(layer)) {
+        const Seconds whole = time_of(piece);
+        double written = 0.0;
+        for (; next != shares.end() && to_come - whole < *next * pass_; ++next) {
+          const double until = (to_come - *next * pass_) / whole;
+          if (until > written) (void)compute(piece, until - written);
+          written = std::max(written, until);
+          step.backward_but[*next] = previous_;
+        }
+        step.backward[layer] = compute(piece, 1.0 - written);
+        to_come = to_come - whole;
+      }
+    }
+  }
+
+  /// Micro-steps in a row of which nothing is sent.
+  void write_alike(int count) {
+    const double times = count;
+    const auto whole = [&](const std::vector<LayerTime>& layers) {
+      Seconds sum;
+      for (LayerId layer = 0; layer < layers.size(); ++layer) {
+        sum += layers[layer].forward;
+        for (const Piece& piece : backward_of(layer)) sum += layers[piece.layer].*piece.time;
+      }
+      return times * sum;
+    };
+    const Seconds duration = waiting_ * whole(w_.profile.layers);
+    Compute work{.duration = duration, .parts = {{-1, Phase::MicroSteps, duration}}, .samples = {}};
+    if (drawn_)
+      for (const auto& step : w_.profile.steps) work.samples.push_back(whole(step));
+    (void)add({Phase::MicroSteps, -1, count > 1 ? fmt::format("2 to {}", count + 1) : "2"}, std::move(work));
+  }
+
+  PlanWriter& w_;
+  double waiting_;
+  bool drawn_;
+  std::map<LayerId, Block> block_ending_at_;
+  Seconds pass_;  ///< one backward pass
+  OpId previous_ = -1;
+};
+
+}  // namespace
+
+OpId PlanWriter::gradient_ready(LayerId layer, double share) const {
+  return gradient_ready(micro_steps.back(), layer, share);
+}
+
+OpId PlanWriter::gradient_ready(const MicroStep& step, LayerId layer, double share) const {
+  if (strategy.graph.overlap == Overlap::None || share <= 0.0) return step.backward.front();
+  if (share >= 1.0) return step.backward[layer];
+  // Nothing leaves while more than `share` of the pass is still to come.
+  return backward_left[layer] <= share * backward_pass ? step.backward[layer] : step.backward_but.at(share);
+}
+
+void write_compute(PlanWriter& writer) {
+  ComputeWriter(writer).write();
+  writer.gates.resize(writer.model.layer_count());
+  writer.gathers.resize(writer.model.layer_count());
+}
+
+}  // namespace simsync::detail

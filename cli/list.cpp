@@ -50,11 +50,12 @@ void list_settings(const std::string& cluster) {
   const Cluster c = find_cluster(cluster);
   std::cout
       << "step_time=TIME        measured single-device step to scale layer times to\n"
-         "precision=NAME        fp32, tf32, amp, fp16 or bf16\n"
+         "precision=NAME        fp32, tf32, amp, fp16, bf16 or fp8\n"
          "profile=NAME          auto (what the model's file names, else the best known), roofline, a profile's name "
          "or its CSV file\n"
          "optimizer=NAME        sgd, momentum (default) or adam\n"
          "master_weights=BOOL   true: weights in half precision beside an fp32 copy that the optimizer keeps\n"
+         "fp32_gradients=BOOL   true: gradients of half precision add up in fp32\n"
          "memory=NAME           check (default): what does not fit into a device is refused; ignore: it is predicted\n"
          "fidelity=NAME         auto, steps, fluid or folded\n"
          "solver=NAME           simgrid or native: what shares links among flows\n"

@@ -262,7 +262,7 @@ RankedRow ranked_row(const std::string& csv, const std::string& limit) {
           .low = number("step_time_low_s"),
           .high = number("step_time_high_s"),
           .throughput = number("throughput_samples_per_s"),
-          .needed = number("memory_bound_bytes"),
+          .needed = number("memory_bytes"),
           .memory = number("device_memory_bytes"),
           .limit = limit};
 }

@@ -81,6 +81,9 @@ Tensor Builder::emit(const yaml::Node& at, const LayerSpec& spec, const std::vec
   layer.input_bytes = spec.input_bytes.value_or(bytes_of(inputs));
   layer.output_bytes = spec.output_bytes.value_or(kElementBytes * count_of(spec.output));
   layer.dense_rows = spec.dense_rows;
+  layer.saves_input = spec.saves_input.value_or(saves_input(spec.kind));
+  layer.saves_output = spec.saves_output || spec.kind == LayerKind::Recurrent;
+  layer.mask_bytes = spec.mask_bytes;
   layer.operation = spec.operation;
   layer.operation.data_gradient = !only_data;
   const LayerId id = model_.add_layer(std::move(layer), producers);

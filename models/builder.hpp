@@ -40,6 +40,9 @@ struct LayerSpec {
   std::optional<double> input_bytes = {};   ///< unset: the inputs' elements, four bytes each
   std::optional<double> output_bytes = {};  ///< unset: the output's elements, four bytes each
   Operation operation = {};
+  std::optional<bool> saves_input = {};  ///< unset: as its kind says
+  bool saves_output = false;
+  double mask_bytes = 0.0;
 };
 
 class Builder {

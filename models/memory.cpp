@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "models/precision.hpp"
 
 namespace simsync {
 namespace {
@@ -10,68 +11,103 @@ namespace {
 /// Bytes of a device, so that sums of large models keep their last digit.
 using Amounts = std::vector<double>;
 
+constexpr double kFull = 4.0;  // bytes of fp32
+
 Bytes whole(double bytes) {
   return {static_cast<std::int64_t>(bytes)};
 }
 
-/// Whether the backward pass of a layer reads what the layer read. Dropouts, which count as activations, keep a mask; a
-/// ReLU may keep its output in place of its input.
-bool keeps_input(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::Conv:
-    case LayerKind::Dense:
-    case LayerKind::Norm:
-    case LayerKind::Pool:
-    case LayerKind::Attention:
-    case LayerKind::Recurrent:
-    case LayerKind::Loss:
-      return true;
-    case LayerKind::Embedding:
-    case LayerKind::Activation:
-    case LayerKind::Elementwise:
-      return false;
+/// The activations of a step while its backward pass goes from layer to layer.
+class Activations {
+public:
+  Activations(const Model& model, const MemoryDemand& demand)
+      : model_(model),
+        single_(!has_half_activations(demand.precision)),
+        batch_(static_cast<double>(demand.batch)),
+        recomputed_(recomputed_layers(model, demand.recompute)),
+        block_end_(model.layer_count()),
+        made_(model.layer_count(), 0.0),
+        freed_(model.layer_count(), 0.0) {
+    for (LayerId id = 0; id < model.layer_count(); ++id) block_end_[id] = id;
+    for (const Block& block : blocks_of(model))
+      for (LayerId id = block.first; id <= block.last; ++id) block_end_[id] = block.last;
+    for (LayerId id = 0; id < model.layer_count(); ++id) {
+      add_output(id);
+      keep(id, id, own_bytes(model.layer(id)), recomputed_[id]);
+    }
   }
-  return false;
-}
 
-/// Softmax and dropout of the scores, which a fused attention computes again.
-bool is_attention_matrix(const Layer& writer, const Layer& reader) {
-  return writer.kind == LayerKind::Activation && reader.kind == LayerKind::Attention;
-}
-
-/// The first layer whose backward pass reads the output of `id`, after which it is freed; `layer_count()`: none does.
-LayerId last_reader(const Model& model, LayerId id) {
-  const Layer& writer = model.layer(id);
-  if (writer.kind == LayerKind::Recurrent) return id;
-  LayerId reader = model.layer_count();
-  const auto [begin, end] = boost::adjacent_vertices(id, model.graph());
-  for (auto next = begin; next != end; ++next) {
-    const Layer& layer = model.layer(*next);
-    if (keeps_input(layer.kind) && !is_attention_matrix(writer, layer)) reader = std::min<LayerId>(reader, *next);
+  /// Kept by the forward pass.
+  [[nodiscard]] double at_start() const { return start_; }
+  /// Computed again before the backward pass of a layer.
+  [[nodiscard]] double made_before(LayerId id) const { return made_[id]; }
+  [[nodiscard]] double freed_after(LayerId id) const { return freed_[id]; }
+  /// The gradients of a layer's input and output.
+  [[nodiscard]] double gradients(LayerId id) const {
+    const auto [begin, end] = boost::inv_adjacent_vertices(id, model_.graph());
+    double bytes = model_.layer(id).kind == LayerKind::Loss ? 0.0 : bytes_of(id);
+    for (auto before = begin; before != end; ++before)
+      bytes +=
+          model_.layer(id).kind == LayerKind::Loss ? batch_ * model_.layer(*before).output_bytes : bytes_of(*before);
+    return bytes;
   }
-  return reader;
-}
 
-/// by_layer[l]: outputs that are freed with the backward pass of layer l.
-Amounts freed_with(const Model& model, const MemoryDemand& demand) {
-  const bool single = demand.precision == "fp32" || demand.precision == "tf32";
-  const double scale = static_cast<double>(demand.batch) * (single ? 1.0 : 0.5);
-  Amounts by_layer(model.layer_count(), 0.0);
-  for (LayerId id = 0; id < model.layer_count(); ++id) {
-    const LayerId reader = last_reader(model, id);
-    if (reader < model.layer_count()) by_layer[reader] += scale * model.layer(id).output_bytes;
+private:
+  [[nodiscard]] double bytes_of(LayerId id) const {
+    return (single_ ? 1.0 : 0.5) * batch_ * model_.layer(id).output_bytes;
   }
-  return by_layer;
-}
+
+  /// Besides inputs and outputs.
+  [[nodiscard]] double own_bytes(const Layer& layer) const {
+    double bytes = batch_ * layer.mask_bytes;
+    // The logarithms of the softmax; in half precision the logits in fp32, too.
+    if (layer.kind == LayerKind::Loss) bytes += batch_ * layer.input_bytes * (single_ ? 1.0 : 2.0);
+    return bytes;
+  }
+
+  /// Until the backward pass of `reader` has ended.
+  void keep(LayerId writer, LayerId reader, double bytes, bool again) {
+    (again ? made_[block_end_[writer]] : start_) += bytes;
+    freed_[reader] += bytes;
+  }
+
+  /// The output of a layer, if anything reads it once more.
+  void add_output(LayerId id) {
+    const LayerId none = model_.layer_count();
+    LayerId first_reader = model_.layer(id).saves_output ? id : none;
+    bool leaves_block = false;
+    const auto [begin, end] = boost::adjacent_vertices(id, model_.graph());
+    for (auto next = begin; next != end; ++next) {
+      const bool same_block = block_end_[*next] == block_end_[id];
+      leaves_block = leaves_block || !same_block;
+      // What is computed again needs what it reads.
+      const bool again = recomputed_[*next] && !(recomputed_[id] && same_block);
+      if (model_.layer(*next).saves_input || again) first_reader = std::min<LayerId>(first_reader, *next);
+    }
+    if (first_reader != none) keep(id, first_reader, bytes_of(id), recomputed_[id] && !leaves_block);
+  }
+
+  const Model& model_;
+  bool single_;
+  double batch_;
+  std::vector<bool> recomputed_;
+  std::vector<LayerId> block_end_;  ///< by layer: the last of its block, itself outside of blocks
+  double start_ = 0.0;
+  Amounts made_;
+  Amounts freed_;
+};
 
 }  // namespace
 
-MemoryBound memory_bound(const Model& model, const MemoryDemand& demand) {
+MemoryNeed memory_need(const Model& model, const MemoryDemand& demand) {
   SIMSYNC_ASSERT(demand.variables.empty() || demand.variables.size() == model.variables().size());
-  const double scale = demand.precision == "fp16" || demand.precision == "bf16" ? 0.5 : 1.0;
+  const double scale = has_half_weights(demand.precision) ? 0.5 : 1.0;
   Amounts gradients(model.layer_count(), 0.0);
+  // Sums in fp32 are a buffer of their own.
+  const bool whole_step = demand.accumulates || demand.optimizer.fp32_gradients;
   double weights = 0.0;
   double state = 0.0;
+  double made = 0.0;
   for (VariableId id = 0; id < model.variables().size(); ++id) {
     const Variable& variable = model.variable(id);
     const HeldVariable held = demand.variables.empty() ? HeldVariable{} : demand.variables[id];
@@ -79,25 +115,26 @@ MemoryBound memory_bound(const Model& model, const MemoryDemand& demand) {
     const auto elements = static_cast<double>(variable.elements());
     weights += held.weights * bytes;
     state += held.state * elements * demand.optimizer.bytes(bytes / elements);
-    gradients[variable.layer] += held.gradient * bytes;
+    const double gradient = held.gradient * (demand.optimizer.fp32_gradients ? kFull * elements : bytes);
+    (whole_step ? made : gradients[variable.layer]) += gradient;
   }
-  MemoryBound bound{
+  MemoryNeed need{
       .weights = whole(weights), .state = whole(state), .buffers = demand.buffers, .gathered = demand.gathered};
-  const Amounts freed = freed_with(model, demand);
-  double alive = 0.0;
-  for (const double bytes : freed) alive += bytes;
-  double made = 0.0;
+  const Activations activations(model, demand);
+  double alive = activations.at_start();
   double most = -1.0;
   for (LayerId id = model.layer_count(); id-- > 0;) {
+    alive += activations.made_before(id);
     made += gradients[id];
-    if (alive + made > most) {
-      most = alive + made;
-      bound.gradients = whole(made);
-      bound.activations = whole(alive);
+    const double now = alive + activations.gradients(id);
+    if (now + made > most) {
+      most = now + made;
+      need.gradients = whole(made);
+      need.activations = whole(now);
     }
-    alive -= freed[id];
+    alive -= activations.freed_after(id);
   }
-  return bound;
+  return need;
 }
 
 }  // namespace simsync

@@ -1,9 +1,10 @@
-// The least memory of a device that a training step needs.
+// The memory of a device that a training step needs.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "models/blocks.hpp"
 #include "models/model.hpp"
 #include "models/optimizer.hpp"
 
@@ -19,31 +20,37 @@ struct HeldVariable {
 
 /// What decides a rank's memory besides the model.
 struct MemoryDemand {
-  std::int64_t batch = 1;                    ///< samples on the rank
-  std::string precision = "fp32";            ///< fp32, tf32, amp, fp16 or bf16
+  std::int64_t batch = 1;          ///< samples on the rank at a time: of a micro-step
+  std::string precision = "fp32";  ///< fp32, tf32, amp, fp16 or bf16
+  bool accumulates = false;        ///< over several micro-steps: gradients are there from the start
+  Recompute recompute = Recompute::None;
   std::vector<HeldVariable> variables = {};  ///< by VariableId; empty: all as HeldVariable says
   Bytes buffers = {};                        ///< of the communication library
   Bytes gathered = {};                       ///< of sharded variables: what is whole for a while
   OptimizerState optimizer = {};
 };
 
-/// A lower bound, by what it consists of. Gradients and activations are those of the moment at which both together are
-/// most: while the backward pass goes on, the one grow and the others are freed.
-struct MemoryBound {
+/// By what it consists of. Gradients and activations are those of the moment at which both together are most: while the
+/// backward pass goes on, the one grow and the others are freed.
+struct MemoryNeed {
   Bytes weights;
   Bytes state;  ///< of the optimizer
   Bytes buffers;
   Bytes gathered = {};
-  Bytes gradients = {};
-  Bytes activations = {};
+  Bytes gradients = {};    ///< of variables
+  Bytes activations = {};  ///< and their gradients
   [[nodiscard]] Bytes total() const { return weights + state + buffers + gathered + gradients + activations; }
 };
 
-/// What a step needs at least, if nothing is recomputed or offloaded. Of the activations only
-/// those count that the backward pass reads: the inputs of products, normalizations, pools and losses, and the outputs
-/// of recurrent layers. What an activation may overwrite, masks, workspaces, the attention matrix, the framework's own
-/// memory and the gradients of activations are left out. Layers that do not tell their output count for nothing. Half
-/// precision has two bytes an activation and, without `amp`, two a weight and a gradient.
-MemoryBound memory_bound(const Model& model, const MemoryDemand& demand);
+/// What PyTorch keeps for the backward pass. A layer keeps its input, its output or neither (Layer::saves_input,
+/// saves_output), one copy for all readers, and masks of dropouts. A loss keeps the logarithms of its softmax in fp32;
+/// in half precision it makes fp32 copies of the logits, too. While a layer's backward pass runs, the gradients of its
+/// input and its output are there. With recomputation a block keeps what its other blocks read and what is not computed
+/// again, and one block at a time is whole. Half precision has two bytes an activation and, without `amp`, two a weight
+/// and a gradient.
+///
+/// Not counted: workspaces of convolutions, the framework's own memory and what its allocator loses to fragments.
+/// Layers that do not tell their output count for nothing.
+MemoryNeed memory_need(const Model& model, const MemoryDemand& demand);
 
 }  // namespace simsync

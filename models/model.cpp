@@ -25,6 +25,24 @@ const char* name_of(DType dtype) {
   return "unknown";
 }
 
+bool saves_input(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::Conv:
+    case LayerKind::Dense:
+    case LayerKind::Norm:
+    case LayerKind::Pool:
+    case LayerKind::Attention:
+    case LayerKind::Recurrent:
+    case LayerKind::Loss:
+      return true;
+    case LayerKind::Embedding:
+    case LayerKind::Activation:
+    case LayerKind::Elementwise:
+      return false;
+  }
+  return false;
+}
+
 const char* name_of(LayerKind kind) {
   switch (kind) {
     case LayerKind::Conv:

@@ -37,6 +37,8 @@ struct Variable {
 
 enum class LayerKind { Conv, Dense, Embedding, Norm, Activation, Pool, Attention, Recurrent, Elementwise, Loss };
 const char* name_of(LayerKind kind);
+/// Whether the backward pass of such a layer reads what it read, unless its template says otherwise.
+bool saves_input(LayerKind kind);
 
 /// One layer: what it costs for one sample and which variables it owns. Amounts do not depend on the batch
 /// unless said; a device turns them into seconds.
@@ -52,6 +54,10 @@ struct Layer {
   /// a sufficient-factor exchange moves this many rows of both factors. For a recurrent layer the steps that
   /// follow one another. 0 for every other kind.
   double dense_rows = 0.0;
+  /// What the backward pass reads again.
+  bool saves_input = false;
+  bool saves_output = false;
+  double mask_bytes = 0.0;  ///< per sample, in any precision: which elements a dropout lets through
   /// The products that it consists of; none for a layer given in numbers.
   Operation operation;
 };

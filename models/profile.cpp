@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "models/layer_times.hpp"
+#include "models/precision.hpp"
 #include "models/profile_file.hpp"
 #include "models/roofline.hpp"
 
@@ -238,8 +239,7 @@ Profile make_profile(const Model& model, const ProfileRequest& request) {
   if (request.step_time && !(request.step_time->value() > 0.0))
     throw InputError("a measured step time must be above 0");
   ProfileRequest wanted = request;
-  const bool half = request.precision == "fp16" || request.precision == "bf16" || request.precision == "amp";
-  wanted.roofline.element_bytes = half ? 2.0 : 4.0;
+  wanted.roofline.element_bytes = has_half_activations(request.precision) ? 2.0 : 4.0;
   wanted.roofline.winograd = request.precision == "fp32";
   Profile estimate = estimate_profile(model, wanted.roofline, request.batch);
   Profile profile = choose(model, wanted, std::move(estimate));

@@ -8,36 +8,45 @@
 namespace simsync::detail {
 namespace {
 
+/// What the backward pass of an activation reads again.
+enum class Saves { Nothing, Input, Output, Mask };
+
 /// Operations per element; only their order of magnitude matters, since such layers are bound by memory.
-Tensor pointwise(Statement& s, double flops_per_element) {
+Tensor pointwise(Statement& s, double flops_per_element, Saves saves) {
   const Tensor in = s.input();
   const std::string name = s.name();
   s.close();
+  const double elements = count_of(in.shape);
   return s.emit({.name = name,
                  .kind = LayerKind::Activation,
                  .output = in.shape,
-                 .forward_flops = flops_per_element * count_of(in.shape)},
+                 .forward_flops = flops_per_element * elements,
+                 .saves_input = saves == Saves::Input,
+                 .saves_output = saves == Saves::Output,
+                 .mask_bytes = saves == Saves::Mask ? elements : 0.0},
                 {in});
 }
 
+/// It overwrites its input with its output, which the next layer keeps.
 Tensor relu(Statement& s) {
-  return pointwise(s, 1.0);
+  return pointwise(s, 1.0, Saves::Nothing);
 }
 Tensor dropout(Statement& s) {
-  return pointwise(s, 2.0);
+  return pointwise(s, 2.0, Saves::Mask);
 }
 Tensor gelu(Statement& s) {
-  return pointwise(s, 8.0);
+  return pointwise(s, 8.0, Saves::Input);
 }
+/// tanh and sigmoid
 Tensor transcendental(Statement& s) {
-  return pointwise(s, 4.0);
+  return pointwise(s, 4.0, Saves::Output);
 }
 Tensor softmax(Statement& s) {
-  return pointwise(s, 5.0);
+  return pointwise(s, 5.0, Saves::Output);
 }
 /// x / (1 + exp(-x))
 Tensor silu(Statement& s) {
-  return pointwise(s, 5.0);
+  return pointwise(s, 5.0, Saves::Input);
 }
 
 /// add and multiply: all inputs of one shape, one operation per element and further input.
@@ -54,7 +63,8 @@ Tensor combine(Statement& s) {
   return s.emit({.name = name,
                  .kind = LayerKind::Elementwise,
                  .output = inputs.front().shape,
-                 .forward_flops = operations * count_of(inputs.front().shape)},
+                 .forward_flops = operations * count_of(inputs.front().shape),
+                 .saves_input = s.keyword() == "multiply"},
                 inputs);
 }
 
@@ -145,7 +155,8 @@ Tensor combine_experts(Statement& s) {
   return s.emit({.name = name,
                  .kind = LayerKind::Elementwise,
                  .output = {in.shape[0] / top, in.shape[1]},
-                 .forward_flops = 2.0 * count_of(in.shape)},
+                 .forward_flops = 2.0 * count_of(in.shape),
+                 .saves_input = true},
                 {in});
 }
 

@@ -75,10 +75,20 @@ Tensor unfused_attention(Statement& s, const std::string& name, const Operands& 
   scores.operation.products = {{operands.queries, features, operands.keys, false, heads}};
   const Tensor raw = s.emit(scores, operands.tensors);
   // Scale, mask and softmax each read and write the scores: three passes of input instead of one.
-  LayerSpec softmax{
-      name + ".softmax", LayerKind::Activation, scores_shape, 7.0 * elements, {}, 0.0, 1.0, 12.0 * elements, {}};
+  LayerSpec softmax{.name = name + ".softmax",
+                    .kind = LayerKind::Activation,
+                    .output = scores_shape,
+                    .forward_flops = 7.0 * elements};
+  softmax.backward_ratio = 1.0;
+  softmax.input_bytes = 12.0 * elements;
+  softmax.saves_output = true;
   const Tensor weights = s.emit(softmax, {raw});
-  LayerSpec dropout{name + ".dropout", LayerKind::Activation, scores_shape, 2.0 * elements, {}, 0.0, 1.0, {}, {}};
+  LayerSpec dropout{.name = name + ".dropout",
+                    .kind = LayerKind::Activation,
+                    .output = scores_shape,
+                    .forward_flops = 2.0 * elements};
+  dropout.backward_ratio = 1.0;
+  dropout.mask_bytes = elements;
   const Tensor kept = s.emit(dropout, {weights});
   std::vector<Tensor> sources{kept, operands.tensors.back()};
   LayerSpec context{.name = name + ".context",

@@ -174,8 +174,8 @@ std::string describe(const StudyResult& result) {
                        rounded(result.transfer.in_sample_pct, 2));
   for (const auto& p : result.parameters)
     out += fmt::format("  fitted {} = {} ({}{} row{}, rms {:.1f} %)\n", p.key, for_people(p.value),
-                       p.left_out.empty() ? "" : "without " + p.left_out + ", ", p.rows, p.rows == 1 ? "" : "s",
-                       p.rms_pct);
+                       (p.of.empty() ? "" : p.of + ": ") + (p.left_out.empty() ? "" : "without " + p.left_out + ", "),
+                       p.rows, p.rows == 1 ? "" : "s", p.rms_pct);
   for (const auto& note : result.notes) out += fmt::format("  note: {}\n", note);
   for (const auto& finding : result.findings) out += fmt::format("  finding: {}\n", finding);
   for (const auto* c : worst(result))

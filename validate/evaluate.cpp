@@ -34,15 +34,19 @@ double width(const FitParameter& parameter) {
   return parameter.scale.logarithmic ? std::log(parameter.high / parameter.low) : parameter.high - parameter.low;
 }
 
-/// The value of `leave_out` whose rows a fit does without.
-using LeftOut = std::optional<std::string>;
+/// The cases that a fit is for, where these are a part of those that the study names. Its rows are these, or all
+/// others.
+struct Part {
+  detail::Cells cells;
+  bool left_out = false;
+};
 
 /// A finished fit.
 struct Found {
   std::vector<const Case*> rows;
   FitResult result;
   std::vector<double> residuals;  ///< of the rows
-  LeftOut left_out;
+  Part part;
 };
 
 class Evaluation {
@@ -62,8 +66,8 @@ private:
   [[nodiscard]] bool is_needed_for(const FitGroup& group) const;
   void fit(const FitGroup& group);
   void keep(const FitGroup& group, const Found& found, std::vector<detail::SetValue>& values);
-  std::vector<detail::SetValue> fitted_to(const FitGroup& group, const LeftOut& left_out);
-  std::vector<const Case*> fitted_rows(const FitGroup& group, const LeftOut& left_out) const;
+  std::vector<detail::SetValue> fitted_to(const FitGroup& group, const Part& part);
+  std::vector<const Case*> fitted_rows(const FitGroup& group, const Part& part) const;
   void expect_identified(const FitGroup& group, const FitResult& result) const;
   void note_doubts(const FitGroup& group, const FitResult& result);
   [[nodiscard]] double error_pct_of_a_row() const { return std::max(study_.measured.error_pct, kLeastErrorPct); }
@@ -86,10 +90,10 @@ private:
   StudyResult result_;
 };
 
-std::vector<const Case*> Evaluation::fitted_rows(const FitGroup& group, const LeftOut& left_out) const {
+std::vector<const Case*> Evaluation::fitted_rows(const FitGroup& group, const Part& part) const {
   std::vector<const Case*> out;
   for (const auto& c : cases_) {
-    if (left_out && study_.table.cell(c.row, group.leave_out) == *left_out) continue;
+    if (!part.cells.cells.empty() && part.cells.hold(study_.table, c.row) == part.left_out) continue;
     if (group.rows.takes(study_.table, c.row)) out.push_back(&c);
   }
   if (out.size() < group.parameters.size())
@@ -98,7 +102,9 @@ std::vector<const Case*> Evaluation::fitted_rows(const FitGroup& group, const Le
         .message = fmt::format("{} parameters need at least as many rows, got {}", group.parameters.size(), out.size()),
         .key = group.key_path,
         .source_line = {},
-        .note = left_out ? fmt::format("without those with {}={}", group.leave_out, *left_out) : "",
+        .note = part.cells.cells.empty()
+                    ? ""
+                    : fmt::format("{} those with {}", part.left_out ? "without" : "of", part.cells.text()),
         .help = "rows that 'rows' of the study leaves out do not count"});
   return out;
 }
@@ -125,28 +131,29 @@ void Evaluation::select() {
   }
 }
 
-/// Once, or once for each value of the column whose rows are left out in turn.
+/// Once, or once for each part of the cases.
 void Evaluation::fit(const FitGroup& group) {
   if (!study_.uses(group))
     result_.notes.push_back(
         fmt::format("'{}' ({}) is set for no case, so it is not fitted", group.parameters.front().key, group.key_path));
   if (!study_.uses(group) || !is_needed_for(group)) return;
   std::vector<detail::SetValue> found;
-  const auto add = [&](const LeftOut& left_out) {
-    for (auto& set : fitted_to(group, left_out)) {
+  const auto add = [&](const Part& part) {
+    for (auto& set : fitted_to(group, part)) {
       set.everywhere = false;
-      if (left_out) set.column = group.leave_out;
-      set.value = left_out.value_or("");
+      set.only = part.cells;
       found.push_back(std::move(set));
     }
   };
   const bool in_turn = !group.leave_out.empty() && !in_sample_;
-  if (!in_turn) add({});
+  const std::vector<std::string> columns = in_turn ? std::vector{group.leave_out} : group.each;
+  if (columns.empty()) add({});
   std::set<std::string> done;
   for (const Case& c : cases_) {
-    if (!in_turn || !group.is_set_for(study_.table, c.row) || !needed_.contains(c.row)) continue;
-    const std::string& value = study_.table.cell(c.row, group.leave_out);
-    if (done.insert(value).second) add(value);
+    if (columns.empty() || !group.is_set_for(study_.table, c.row) || !needed_.contains(c.row)) continue;
+    Part part{.cells = {}, .left_out = in_turn};
+    for (const std::string& column : columns) part.cells.cells.emplace_back(column, study_.table.cell(c.row, column));
+    if (done.insert(part.cells.text()).second) add(part);
   }
   fitted_.insert(fitted_.end(), found.begin(), found.end());
 }
@@ -169,11 +176,11 @@ void Evaluation::expect_identified(const FitGroup& group, const FitResult& resul
 }
 
 /// The group's parameters, found from its rows but those that are left out.
-std::vector<detail::SetValue> Evaluation::fitted_to(const FitGroup& group, const LeftOut& left_out) {
-  Found found{.rows = fitted_rows(group, left_out), .result = {}, .residuals = {}, .left_out = left_out};
+std::vector<detail::SetValue> Evaluation::fitted_to(const FitGroup& group, const Part& part) {
+  Found found{.rows = fitted_rows(group, part), .result = {}, .residuals = {}, .part = part};
   std::vector<detail::SetValue> values = fitted_;
   for (const auto& parameter : group.parameters)
-    values.push_back({.parameter = &parameter, .everywhere = !group.leave_out.empty()});
+    values.push_back({.parameter = &parameter, .everywhere = !group.leave_out.empty() || !group.each.empty()});
   std::size_t done = 0;
   const auto residuals = [&](const std::vector<double>& shares) {
     for (std::size_t p = 0; p < shares.size(); ++p) {
@@ -221,7 +228,8 @@ void Evaluation::keep(const FitGroup& group, const Found& found, std::vector<det
     }
     values[p].index = result_.parameters.size();
     result_.parameters.push_back({.key = parameter.key,
-                                  .left_out = found.left_out ? group.leave_out + "=" + *found.left_out : "",
+                                  .of = found.part.left_out ? "" : found.part.cells.text(),
+                                  .left_out = found.part.left_out ? found.part.cells.text() : "",
                                   .value = values[p].text,
                                   .spread = result.spread[p],
                                   .rms_pct = 100.0 * result.rms,

@@ -12,6 +12,7 @@ namespace simsync {
 
 struct FittedParameter {
   std::string key;
+  std::string of;        ///< `column=value, ...` of the cases that it is fitted to and set for; empty: not limited so
   std::string left_out;  ///< `column=value` of the cases that it is set for and was not fitted to; empty: of no meaning
   std::string value;     ///< as a setting
   double spread = 0.0;   ///< share of its range that the stated measurement error moves it

@@ -8,6 +8,12 @@
 #include "base/parse_units.hpp"
 
 namespace simsync::detail {
+
+std::string Cells::text() const {
+  std::string out;
+  for (const auto& [column, value] : cells) out += fmt::format("{}{}={}", out.empty() ? "" : ", ", column, value);
+  return out;
+}
 namespace {
 
 /// Something that is about a case.

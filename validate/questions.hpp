@@ -1,6 +1,8 @@
 // Cases as questions to a predictor, with what was fitted so far. Private to this folder.
 #pragma once
+#include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "validate/cases.hpp"
@@ -8,18 +10,28 @@
 
 namespace simsync::detail {
 
+/// Cells of some columns, and the cases that have all of them.
+struct Cells {
+  std::vector<std::pair<std::string, std::string>> cells;  ///< column and its text
+  [[nodiscard]] bool hold(const CsvTable& table, std::size_t row) const {
+    return std::all_of(cells.begin(), cells.end(),
+                       [&](const auto& cell) { return table.cell(row, cell.first) == cell.second; });
+  }
+  /// `model=vgg16, gpu=T4`
+  [[nodiscard]] std::string text() const;
+};
+
 /// A fitted value and the cases that it is set for.
 struct SetValue {
   const FitParameter* parameter;
   std::string text = {};
   std::size_t index = 0;    ///< of StudyResult::parameters
   bool everywhere = false;  ///< while it is fitted to cases that others are left out of
-  std::string column = {};  ///< set only for cases with `value` there; empty: for all that `parameter` names
-  std::string value = {};
+  Cells only = {};          ///< of those that `parameter` names, these
 
   [[nodiscard]] bool is_for(const Study& study, const Case& c) const {
     if (everywhere) return true;
-    return parameter->rows.takes(study.table, c.row) && (column.empty() || study.table.cell(c.row, column) == value);
+    return parameter->rows.takes(study.table, c.row) && only.hold(study.table, c.row);
   }
 };
 

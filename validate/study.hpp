@@ -85,6 +85,9 @@ struct FitGroup {
   /// Column: the parameters are found once for each of its values, from the rows that have another one, and set for the
   /// cases that have it; not for values whose cases they are not set for. Empty: found once, from all rows.
   std::string leave_out;
+  /// Columns: the parameters are found once for each combination of their cells, from the rows that have it, and set
+  /// for the cases that have it. Empty: found once. Excludes `leave_out`.
+  std::vector<std::string> each;
   /// Its rows are saturated: their workers wait for one resource all the time, and a step of each takes so many times
   /// what one takes of it. No replays.
   bool saturated = false;

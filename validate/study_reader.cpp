@@ -289,6 +289,10 @@ FitGroup StudyReader::fit_group(const yaml::Node& node) const {
     list.fail(fmt::format("expected 1 to {} parameters, got {}", kMaxParametersPerGroup, group.parameters.size()));
   group.rows = filter(m.require("rows"));
   m.maybe("leave_out", [&](const yaml::Node& n) { group.leave_out = column(n); });
+  m.maybe("each", [&](const yaml::Node& n) {
+    for (const auto& item : n.items()) group.each.push_back(column(item));
+    if (!group.leave_out.empty()) n.fail("'each' and 'leave_out' exclude each other");
+  });
   m.maybe("by", [&](const yaml::Node& n) {
     group.saturated = n.one_of<bool>({{"replay", false}, {"saturation", true}});
   });

@@ -51,7 +51,7 @@ PredictedRow predict(const PredictRequest& request, Inputs& inputs) {
 const std::vector<std::string>& row_header() {
   static const std::vector<std::string> kHeader =
       header_with({"step_time_low_s", "step_time_high_s", "fidelity", "profile", "settings", "dropped_pct",
-                   "memory_bound_bytes", "device_memory_bytes"});
+                   "memory_bytes", "device_memory_bytes"});
   return kHeader;
 }
 
@@ -73,7 +73,7 @@ std::vector<std::string> row_cells(const PredictedRow& row) {
           row.profile,
           row.settings,
           format_number(row.dropped_pct),
-          std::to_string(row.memory.bound.total().count),
+          std::to_string(row.memory.need.total().count),
           row.memory.device_bytes.count > 0 ? std::to_string(row.memory.device_bytes.count) : std::string{}};
 }
 

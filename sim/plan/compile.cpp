@@ -326,6 +326,7 @@ Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place fro
 Plan compile(const Model& model, const Profile& profile, const Cluster& cluster, const Strategy& strategy) {
   check(strategy, model, cluster);
   SIMSYNC_ASSERT(profile.layers.size() == model.layer_count());
+  SIMSYNC_ASSERT(profile.micro_steps == strategy.graph.micro_steps);
   detail::PlanWriter writer{.model = model,
                             .profile = profile,
                             .cluster = cluster,

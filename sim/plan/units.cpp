@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/blocks.hpp"
+#include "models/precision.hpp"
 
 namespace simsync {
 namespace {
@@ -63,8 +64,7 @@ std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
 double width_of(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision) {
   if (chosen) return static_cast<double>(size_of(*chosen));
   const auto own = static_cast<double>(size_of(variable.dtype));
-  const bool half = precision == "amp" || precision == "fp16" || precision == "bf16";
-  return half ? std::min(own, 2.0) : own;
+  return has_half_activations(precision) ? std::min(own, 2.0) : own;
 }
 
 }  // namespace simsync

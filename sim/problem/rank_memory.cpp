@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
+#include "models/precision.hpp"
 #include "sim/plan/units.hpp"
 
 namespace simsync {
@@ -54,7 +57,7 @@ Bytes gathered(const Model& model, const Strategy& strategy, const std::string& 
     largest_gradients = std::max(largest_gradients, gradients);
     (unit.root ? root : blocks.emplace_back(0.0)) += parameters;
   }
-  double bytes = sharding.stage >= 2 ? largest_gradients : 0.0;
+  double bytes = sharding.reduces_early() ? largest_gradients : 0.0;
   if (sharding.stage < 3) return {static_cast<std::int64_t>(bytes)};
   // Of the blocks one is computed and others are there ahead of it.
   const std::size_t most = sharding.reshard_after_forward
@@ -73,13 +76,12 @@ Bytes gathered(const Model& model, const Strategy& strategy, const std::string& 
 Bytes buffers(const Model& model, const Strategy& strategy, const std::string& precision) {
   const Fusion& fusion = strategy.graph.fusion;
   if (!fusion.copies) return {};
-  const bool half = precision == "fp16" || precision == "bf16";
   Bytes fused;
   for (const VariableStrategy& entry : strategy.variables) {
     const Variable& variable = model.variable(entry.variable);
     if (!on_servers(entry) && !is_sharded(entry) && !travels_sparse(variable, entry)) fused += variable.bytes();
   }
-  if (half) fused.count /= 2;
+  if (has_half_weights(precision)) fused.count /= 2;
   if (fusion.kind == FusionKind::Buckets) return fused;
   return fusion.kind == FusionKind::Cycle ? std::min(fused, fusion.threshold) : Bytes{};
 }
@@ -97,61 +99,133 @@ const DeviceClass& smallest_device(const Cluster& cluster, int workers) {
   return *smallest;
 }
 
-/// Samples that fit, 0 if one does not. Activations grow with each.
-std::int64_t largest_batch(const Model& model, MemoryDemand demand, Bytes device) {
-  std::int64_t fits = 0;
-  std::int64_t too_many = demand.batch;
-  while (too_many - fits > 1) {
-    demand.batch = fits + (too_many - fits) / 2;
-    (memory_bound(model, demand).total() <= device ? fits : too_many) = demand.batch;
-  }
-  return fits;
+/// What driver, CUDA context and communication library leave of a device. PyTorch says 79.14 of 80 GiB where an A100 is
+/// full (1.1 % less), and a process 0.5 GiB besides what PyTorch allocates there (github.com/lianqi1008/Control-GIC
+/// issue 6). A NCCL communicator takes 0.5 to 0.7 GiB on A100 (github.com/NVIDIA/nccl issue 964) and 1.06 GiB on H100
+/// (issue 1685).
+Bytes usable_of(Bytes device, int workers) {
+  constexpr double kOfDriver = 0.011;
+  constexpr double kContext = 0.5 * (1 << 30);
+  constexpr double kCommunicator = 1.0 * (1 << 30);
+  const double left = (1.0 - kOfDriver) * static_cast<double>(device.count) - kContext;
+  return {static_cast<std::int64_t>(std::max(0.0, workers > 1 ? left - kCommunicator : left))};
 }
+
+/// What would fit in place of what does not.
+class Changes {
+public:
+  /// `demand` is that of one of `micro_steps`.
+  Changes(const Model& model, MemoryDemand demand, int micro_steps, Bytes device)
+      : model_(model), demand_(std::move(demand)), micro_steps_(micro_steps), device_(device) {}
+
+  /// Samples of a step, 0 if one of each micro-step does not fit. Activations grow with each.
+  [[nodiscard]] std::int64_t largest_batch() const {
+    MemoryDemand demand = demand_;
+    std::int64_t fitting = 0;
+    std::int64_t too_many = demand.batch;
+    while (too_many - fitting > 1) {
+      demand.batch = fitting + (too_many - fitting) / 2;
+      (fits(demand) ? fitting : too_many) = demand.batch;
+    }
+    return micro_steps_ * fitting;
+  }
+
+  [[nodiscard]] std::vector<std::string> settings() const {
+    std::vector<std::string> out;
+    for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+      if (recompute < demand_.recompute || (recompute != Recompute::None && blocks_of(model_).empty())) continue;
+      const std::string again =
+          recompute == demand_.recompute ? "" : fmt::format("--set strategy.recompute={}", name_of(recompute));
+      MemoryDemand demand = demand_;
+      demand.recompute = recompute;
+      if (fits(demand)) {
+        out.push_back(again);
+        break;
+      }
+      if (const auto steps = fewest_micro_steps(demand))
+        out.push_back(fmt::format("--set strategy.micro_steps={}{}{}", *steps, again.empty() ? "" : " ", again));
+    }
+    return out;
+  }
+
+private:
+  [[nodiscard]] bool fits(const MemoryDemand& demand) const { return memory_need(model_, demand).total() <= device_; }
+
+  /// That split the same samples evenly.
+  [[nodiscard]] std::optional<std::int64_t> fewest_micro_steps(MemoryDemand demand) const {
+    const std::int64_t samples = demand.batch * micro_steps_;
+    demand.accumulates = true;
+    demand.batch = 1;
+    if (!fits(demand)) return std::nullopt;
+    for (std::int64_t steps = micro_steps_ + 1; steps < samples; ++steps) {
+      if (samples % steps != 0) continue;
+      demand.batch = samples / steps;
+      if (fits(demand)) return steps;
+    }
+    return samples;
+  }
+
+  const Model& model_;
+  MemoryDemand demand_;
+  int micro_steps_;
+  Bytes device_;
+};
 
 }  // namespace
 
 RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
                        const OptimizerState& optimizer) {
   MemoryDemand demand{.batch = profile.batch, .precision = profile.precision};
+  demand.accumulates = profile.micro_steps > 1;
+  demand.recompute = strategy.graph.recompute;
   demand.optimizer = optimizer;
-  demand.gathered = gathered(model, strategy, profile.precision);
+  if (has_sharded(strategy)) demand.gathered = gathered(model, strategy, profile.precision);
   demand.variables.resize(model.variables().size());
   for (const VariableStrategy& entry : strategy.variables)
     demand.variables[entry.variable] = held(model.variable(entry.variable), entry, strategy.graph);
   demand.buffers = buffers(model, strategy, profile.precision);
   const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
-  RankMemory out{.bound = memory_bound(model, demand), .device = device.name, .device_bytes = device.memory};
+  RankMemory out{.need = memory_need(model, demand),
+                 .device = device.name,
+                 .device_bytes = device.memory,
+                 .usable = usable_of(device.memory, strategy.graph.workers)};
   out.shares_parameters = strategy.graph.sharding.stage == 3 && has_sharded(strategy);
-  if (!out.fits()) out.largest_batch = largest_batch(model, demand, device.memory);
+  if (out.fits()) return out;
+  const Changes changes(model, demand, profile.micro_steps, out.usable);
+  out.largest_batch = changes.largest_batch();
+  out.changes = changes.settings();
   return out;
 }
 
 std::string memory_text(const RankMemory& memory) {
   const auto bytes = [](Bytes amount) { return format_bytes(static_cast<double>(amount.count)); };
-  std::string needs = fmt::format("needs at least {}", bytes(memory.bound.total()));
+  std::string needs = fmt::format("needs about {}", bytes(memory.need.total()));
   if (memory.device_bytes.count == 0) return needs;
-  return fmt::format("{}, {} has {}", needs, memory.device, bytes(memory.device_bytes));
+  return fmt::format("{}, {} leaves {} of {}", needs, memory.device, bytes(memory.usable), bytes(memory.device_bytes));
 }
 
 std::string misfit_text(const RankMemory& memory) {
-  const MemoryBound& bound = memory.bound;
+  const MemoryNeed& need = memory.need;
   std::vector<std::string> parts;
   const auto add = [&](const char* name, Bytes amount) {
     if (amount.count > 0) parts.push_back(fmt::format("{} {}", name, format_bytes(static_cast<double>(amount.count))));
   };
-  add("weights", bound.weights);
-  add("optimizer", bound.state);
-  add("buffers", bound.buffers);
-  add("gathered blocks", bound.gathered);
-  add("gradients", bound.gradients);
-  add("activations", bound.activations);
+  add("weights", need.weights);
+  add("optimizer", need.state);
+  add("buffers", need.buffers);
+  add("gathered blocks", need.gathered);
+  add("gradients", need.gradients);
+  add("activations", need.activations);
   return fmt::format("does not fit: {} ({})", memory_text(memory), fmt::join(parts, ", "));
 }
 
 std::string remedy_text(const RankMemory& memory) {
-  if (memory.largest_batch > 0) return fmt::format("--batch {} is the largest that may fit", memory.largest_batch);
-  if (memory.shares_parameters) return "not even one sample fits: it needs more workers that share the parameters";
-  return "not even one sample fits: --strategy fsdp shares the state out over the workers";
+  if (memory.largest_batch == 0 && memory.changes.empty())
+    return memory.shares_parameters ? "not even one sample fits: it needs more workers that share the parameters"
+                                    : "not even one sample fits: --strategy fsdp shares the state out over the workers";
+  std::vector<std::string> ways = memory.changes;
+  if (memory.largest_batch > 0) ways.push_back(fmt::format("--batch {}", memory.largest_batch));
+  return fmt::format("it fits with {}", fmt::join(ways, ", or with "));
 }
 
 }  // namespace simsync

@@ -9,14 +9,17 @@
 
 namespace simsync {
 
-/// What every worker needs at least, beside the smallest device among the workers.
+/// What every worker needs, beside the smallest device among the workers.
 struct RankMemory {
-  MemoryBound bound;
+  MemoryNeed need;
   std::string device;
   Bytes device_bytes;              ///< 0: its description does not tell, and everything fits
-  std::int64_t largest_batch = 0;  ///< where it does not fit: samples that would, 0 if one does not
+  Bytes usable = {};               ///< what driver, CUDA context and communication library leave of it
   bool shares_parameters = false;  ///< ranks hold only their share of them (Sharding::stage 3)
-  [[nodiscard]] bool fits() const { return device_bytes.count == 0 || bound.total() <= device_bytes; }
+  // Where it does not fit:
+  std::int64_t largest_batch = 0;         ///< samples of a step with which it would, 0 if one does not
+  std::vector<std::string> changes = {};  ///< settings with each of which the same samples would, the cheapest first
+  [[nodiscard]] bool fits() const { return device_bytes.count == 0 || need.total() <= usable; }
 };
 
 /// What `strategy` keeps on a worker: weights that servers hand out as a whole, gradients and optimizer state where the

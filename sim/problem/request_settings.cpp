@@ -92,6 +92,9 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
   } else if (key == "master_weights") {
     if (value != "true" && value != "false") wrong_value(key, value, "true or false");
     s.optimizer.master_weights = value == "true";
+  } else if (key == "fp32_gradients") {
+    if (value != "true" && value != "false") wrong_value(key, value, "true or false");
+    s.optimizer.fp32_gradients = value == "true";
   } else if (key == "memory") {
     if (value != "check" && value != "ignore") wrong_value(key, value, "check or ignore");
     s.ignore_memory = value == "ignore";
@@ -134,11 +137,10 @@ bool read_own(Settings& s, const std::string& key, const std::string& value) {
 }
 
 const std::vector<std::string>& own_keys() {
-  static const std::vector<std::string> kKeys{"step_time",     "precision",      "profile",          "seed",
-                                              "iterations",    "fidelity",       "solver",           "placement",
-                                              "straggler",     "variable_scale", "steps_per_worker", "step_variation",
-                                              "compute_error", "network_error",  "optimizer",        "master_weights",
-                                              "memory"};
+  static const std::vector<std::string> kKeys{
+      "step_time",     "precision",     "profile",   "seed",           "iterations",       "fidelity",
+      "solver",        "placement",     "straggler", "variable_scale", "steps_per_worker", "step_variation",
+      "compute_error", "network_error", "optimizer", "master_weights", "fp32_gradients",   "memory"};
   return kKeys;
 }
 

@@ -33,8 +33,8 @@ Calibration fitted_to_dgx_a100() {
 }  // namespace
 
 TEST_CASE("collectives on machines without a network are fitted", "[calibrate]") {
-  const auto* const name = GENERATE("a100-pcie-pair", "a40-pcie4-shm", "rtx3090-pair", "rtx4090-pair", "rtx6000-quad",
-                                    "rtxa6000-pair");
+  const auto* const name =
+      GENERATE("a100-pcie-pair", "a40-pcie4-shm", "rtx3090-pair", "rtx4090-pair", "rtx6000-quad", "rtxa6000-pair");
   CAPTURE(name);
   const Cluster cluster = find_cluster(name);
   REQUIRE(cluster.groups.front().nic_link.empty());

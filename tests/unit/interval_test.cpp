@@ -78,7 +78,8 @@ TEST_CASE("a preset's network is known less well than one with measured rates", 
   nominal.settings.emplace_back("compute_error", "0");
   const PredictedRow as_it_is = predict(nominal);
   // What the preset says already tells nothing new about its network.
-  const PredictedRow said_again = with(nominal, {{"link.ethernet.bandwidth", "10Gbps"}, {"link.pcie3.latency", "0.5us"}});
+  const PredictedRow said_again =
+      with(nominal, {{"link.ethernet.bandwidth", "10Gbps"}, {"link.pcie3.latency", "0.5us"}});
   CHECK(said_again.step_high == as_it_is.step_high);
   CHECK(said_again.step_low == as_it_is.step_low);
   // Its network is one 10 Gbit/s port, at another rate than the preset's.

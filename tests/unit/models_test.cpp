@@ -111,6 +111,36 @@ TEST_CASE("registration order is a stable sort by 'order'", "[models]") {
   CHECK(model.layer(0).variables == std::vector<VariableId>{1});
 }
 
+TEST_CASE("heads that share keys, and attention in one kernel", "[models]") {
+  // 4 query heads of 3 features on 2 key heads: 12 + 6 + 6 features of 10 tokens.
+  const Model one =
+      model_of("  - {dense: qkv, out: 24}\n  - {attention: a, heads: 4, key_heads: 2, fused: 1}\n", "input: [10, 8]\n");
+  REQUIRE(one.layer_count() == 2);
+  const Layer& all = one.layer(1);
+  CHECK(all.forward_flops.value() == 2 * 2.0 * 10 * 10 * 12);
+  CHECK(all.backward_flops.value() == 5 * 2.0 * 10 * 10 * 12);
+  CHECK(all.input_bytes == 4.0 * 10 * 24);
+  CHECK(all.output_bytes == 4.0 * 10 * 12);
+  const Model causal =
+      model_of("  - {dense: qkv, out: 24}\n  - {attention: a, heads: 4, key_heads: 2, fused: 1, causal: 1}\n",
+               "input: [10, 8]\n");
+  CHECK(causal.layer(1).forward_flops.value() == 2.0 * 10 * 10 * 12);
+  const Model unfused =
+      model_of("  - {dense: qkv, out: 24}\n  - {attention: a, heads: 4, key_heads: 2}\n", "input: [10, 8]\n");
+  CHECK(unfused.layer(1).input_bytes == 4.0 * 10 * (12 + 6));
+  CHECK(unfused.layer(4).output_bytes == 4.0 * 10 * 12);
+}
+
+TEST_CASE("experts: every row meets one matrix of several", "[models]") {
+  const Model model =
+      model_of("  - {dispatch: d, top: 2}\n  - {dense: w, out: 6, experts: 3, bias: false}\n  - {combine: c, top: 2}\n",
+               "input: [10, 8]\n");
+  CHECK(model.parameter_count() == 3 * 6 * 8);
+  CHECK(model.variable(1).name == "w/1.weight");
+  CHECK(model.layer(1).forward_flops.value() == 2.0 * 20 * 8 * 6);
+  CHECK(model.layer(2).output_bytes == 4.0 * 10 * 6);
+}
+
 TEST_CASE("attention is four kernels with the traffic of its scores", "[models]") {
   // 10 tokens of 24 features are query, key and value of 8; 2 heads.
   const Model model = model_of("  - {dense: qkv, out: 24}\n  - {attention: a, heads: 2}\n", "input: [10, 8]\n");

@@ -1,11 +1,18 @@
 // What strategies keep on a worker, and whether it fits.
 #include "sim/problem/rank_memory.hpp"
 
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
 #include "platforms/reader.hpp"
 #include "sim/problem/problem.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace simsync;
+using Catch::Matchers::WithinRel;
 
 namespace {
 
@@ -27,27 +34,27 @@ constexpr std::int64_t kVgg16 = 4 * 138'357'544;  // torchvision's vgg16
 
 TEST_CASE("a strategy decides what a worker keeps", "[memory]") {
   const RankMemory ddp = memory_of("ddp");
-  CHECK(ddp.bound.weights.count == kVgg16);
-  CHECK(ddp.bound.state.count == kVgg16);
-  CHECK(ddp.bound.buffers.count == kVgg16);  // buckets hold copies of all gradients
-  CHECK(ddp.bound.gradients.count > kVgg16 * 9 / 10);
+  CHECK(ddp.need.weights.count == kVgg16);
+  CHECK(ddp.need.state.count == kVgg16);
+  CHECK(ddp.need.buffers.count == kVgg16);  // buckets hold copies of all gradients
+  CHECK(ddp.need.gradients.count > kVgg16 * 9 / 10);
   CHECK(ddp.device == "V100-SXM2-16GB");
   CHECK(ddp.device_bytes.count == std::int64_t{16} << 30);
   CHECK(ddp.fits());
-  CHECK(memory_of("ddp", {{"strategy.gradient_as_bucket_view", "true"}}).bound.buffers.count == 0);
-  CHECK(memory_of("ddp", {{"precision", "fp16"}}).bound.buffers.count == kVgg16 / 2);
-  CHECK(memory_of("horovod").bound.buffers.count == 64 << 20);
+  CHECK(memory_of("ddp", {{"strategy.gradient_as_bucket_view", "true"}}).need.buffers.count == 0);
+  CHECK(memory_of("ddp", {{"precision", "fp16"}}).need.buffers.count == kVgg16 / 2);
+  CHECK(memory_of("horovod").need.buffers.count == 64 << 20);
   const RankMemory ps = memory_of("ps");
-  CHECK(ps.bound.weights.count == kVgg16);
-  CHECK(ps.bound.state.count == 0);
-  CHECK(ps.bound.gradients.count == 0);
-  CHECK(ps.bound.buffers.count == 0);
+  CHECK(ps.need.weights.count == kVgg16);
+  CHECK(ps.need.state.count == 0);
+  CHECK(ps.need.gradients.count == 0);
+  CHECK(ps.need.buffers.count == 0);
 }
 
 TEST_CASE("a sparse table on servers is not on the worker", "[memory]") {
   const RankMemory served = memory_of("ps", {}, "ncf");
   const RankMemory reduced = memory_of("ddp", {}, "ncf");
-  CHECK(10 * served.bound.weights.count < reduced.bound.weights.count);
+  CHECK(10 * served.need.weights.count < reduced.need.weights.count);
 }
 
 TEST_CASE("the smallest device that takes part decides", "[memory]") {
@@ -75,26 +82,28 @@ TEST_CASE("the smallest device that takes part decides", "[memory]") {
   CHECK(on(8).device == "V100-SXM2-16GB");
   CHECK(on(9).device == "small");
   CHECK(!on(9).fits());
-  // Three times 553,430,176 B, and 546,488,224 B of gradients with 53,788,672 B of activations when the first
-  // convolution of the third stage has run backward.
-  CHECK(memory_text(on(9)) == "needs at least 2.11 GiB, small has 2.00 GiB");
+  // 1.1 % for the driver, 0.5 GiB of context and 1 GiB for the communication library.
+  CHECK_THAT(static_cast<double>(on(9).usable.count), WithinRel(2.0 * 0.989 * (1 << 30) - 1.5 * (1 << 30), 1e-8));
+  CHECK(memory_text(on(9)) == "needs about " + format_bytes(static_cast<double>(on(9).need.total().count)) +
+                                  ", small leaves 489.5 MiB of 2.00 GiB");
   cluster.devices["small"].memory = {};
   CHECK(on(9).fits());
 }
 
-TEST_CASE("what does not fit comes with the smallest change that may help", "[memory]") {
+TEST_CASE("what does not fit comes with the changes that make it fit", "[memory]") {
   // GPT-2 XL has 6.2 GB of weights: with gradients, momenta and buckets more than 16 GB without any sample.
   const RankMemory plain = memory_of("ddp", {}, "gpt2-xl");
   CHECK(!plain.fits());
   CHECK(plain.largest_batch == 0);
   CHECK(remedy_text(plain) == "not even one sample fits: --strategy fsdp shares the state out over the workers");
-  const auto sharded = [](std::int64_t batch) {
+  const auto sharded = [](std::int64_t batch, std::vector<std::pair<std::string, std::string>> settings = {}) {
+    settings.emplace_back("precision", "amp");
     return prepare({.model = "gpt2-xl",
                     .cluster = "p3.16xlarge",
                     .strategy = "fsdp",
                     .workers = 16,
                     .batch = batch,
-                    .settings = {},
+                    .settings = std::move(settings),
                     .calibration = {}})
         .memory;
   };
@@ -104,7 +113,68 @@ TEST_CASE("what does not fit comes with the smallest change that may help", "[me
   REQUIRE(many.largest_batch > 0);
   CHECK(sharded(many.largest_batch).fits());
   CHECK(!sharded(many.largest_batch + 1).fits());
+  REQUIRE(many.changes.size() == 3);
+  CHECK(remedy_text(many) ==
+        fmt::format("it fits with {}, or with --batch {}", fmt::join(many.changes, ", or with "), many.largest_batch));
+  for (const std::string& change : many.changes) {
+    CAPTURE(change);
+    std::vector<std::pair<std::string, std::string>> settings;
+    std::istringstream words(change);
+    for (std::string word; words >> word;)
+      if (word != "--set") settings.push_back(*parse_setting(word));
+    CHECK(sharded(64, settings).fits());
+  }
+  // Of micro-steps as few as fit.
+  CHECK(many.changes.front().starts_with("--set strategy.micro_steps="));
   RankMemory one = many;
   one.largest_batch = 0;
+  one.changes.clear();
   CHECK(remedy_text(one) == "not even one sample fits: it needs more workers that share the parameters");
+}
+
+TEST_CASE("what a step computes again and how often it begins are settings of every strategy", "[memory]") {
+  const auto asked = [](const std::string& strategy, std::vector<std::pair<std::string, std::string>> settings) {
+    return PredictRequest{.model = "gpt2",
+                          .cluster = "p3.16xlarge",
+                          .strategy = strategy,
+                          .workers = 8,
+                          .batch = 8,
+                          .settings = std::move(settings),
+                          .calibration = {}};
+  };
+  for (const std::string strategy : {"ddp", "horovod", "ps", "byteps", "fsdp"}) {
+    CAPTURE(strategy);
+    const Problem plain = prepare(asked(strategy, {}));
+    const Problem again = prepare(asked(strategy, {{"strategy.recompute", "full"}}));
+    CHECK_THAT(again.profile.step().value() - plain.profile.step().value(),
+               WithinRel(again.profile.recompute().value(), 1e-9));
+    CHECK(again.memory.need.activations < plain.memory.need.activations);
+    const Problem parts = prepare(asked(strategy, {{"strategy.micro_steps", "4"}}));
+    CHECK(parts.profile.batch == 2);
+    CHECK(parts.samples() == 8);
+    CHECK(parts.memory.need.activations < plain.memory.need.activations);
+  }
+  CHECK_THROWS_AS(prepare(asked("ddp", {{"strategy.micro_steps", "3"}})), PlanError);
+  PredictRequest no_blocks = asked("ddp", {{"strategy.recompute", "full"}});
+  no_blocks.model = "bert-base";
+  CHECK_NOTHROW(prepare(no_blocks));
+  no_blocks.model = "alexnet";
+  CHECK_THROWS_AS(prepare(no_blocks), PlanError);
+}
+
+TEST_CASE("a parameter of the model is a setting", "[memory]") {
+  const auto asked = [](std::vector<std::pair<std::string, std::string>> settings) {
+    return PredictRequest{.model = "bert-base",
+                          .cluster = "p3.16xlarge",
+                          .strategy = "ddp",
+                          .workers = 8,
+                          .batch = 8,
+                          .settings = std::move(settings),
+                          .calibration = {}};
+  };
+  const double plain = prepare(asked({})).profile.step().value();
+  CHECK(prepare(asked({{"model.length", "512"}})).profile.step().value() > 2.0 * plain);
+  CHECK_THAT(prepare(asked({{"model.length", "128"}})).profile.step().value(), WithinRel(plain, 1e-9));
+  CHECK_THROWS_AS(prepare(asked({{"model.lenght", "512"}})), InputError);
+  CHECK_THROWS_AS(prepare(asked({{"model.length", "many"}})), InputError);
 }

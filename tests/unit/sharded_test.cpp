@@ -115,6 +115,58 @@ TEST_CASE("full shard on two ranks, step by step on paper", "[sharded]") {
   CHECK_THAT(step({.param_dtype = DType::BFloat16, .reduce_dtype = DType::BFloat16}), WithinRel(9.0 + 0.75, 1e-9));
 }
 
+TEST_CASE("micro-steps gather and reduce again, step by step on paper", "[sharded]") {
+  LabModel lab = three_blocks();
+  lab.profile.micro_steps = 2;
+  const Cluster cluster = lab_cluster(2, 1);
+  const auto step = [&](const Sharding& sharding) {
+    Strategy strategy = sharded(lab.model, 2, sharding);
+    strategy.graph.micro_steps = 2;
+    return step_of(lab, cluster, strategy);
+  };
+  // The second begins when R0 of the first has ended, at 10.5; without reductions when B0 has, at 10.
+  CHECK_THAT(step({}), WithinRel(21.0, 1e-9));
+  CHECK_THAT(step({.reduce_every_micro_step = false}), WithinRel(20.5, 1e-9));
+  // Gathered once; R0 of the first beside F0 of the second.
+  CHECK_THAT(step({.stage = 2}), WithinRel(0.5 + 18.0 + 0.5, 1e-9));
+  CHECK_THAT(step({.stage = 1}), WithinRel(0.5 + 18.0 + 0.5, 1e-9));
+  const auto sent = [&](const Sharding& sharding) {
+    Strategy strategy = sharded(lab.model, 2, sharding);
+    strategy.graph.micro_steps = 2;
+    return sent_by_rank(compile(lab.model, lab.profile, cluster, strategy));
+  };
+  // 3 GB of parameters, half of them with every gather and every reduction.
+  CHECK_THAT(sent({}), WithinRel(6 * 1.5e9, 1e-9));
+  CHECK_THAT(sent({.reduce_every_micro_step = false}), WithinRel(5 * 1.5e9, 1e-9));
+  CHECK_THAT(sent({.reshard_after_forward = false}), WithinRel(4 * 1.5e9, 1e-9));
+  CHECK_THAT(sent({.stage = 2}), WithinRel(3 * 1.5e9, 1e-9));
+  CHECK_THAT(sent({.stage = 1}), WithinRel(2 * 1.5e9, 1e-9));
+}
+
+TEST_CASE("what is not sharded is exchanged in the last micro-step", "[sharded]") {
+  LabModel lab = three_blocks();
+  const Cluster cluster = lab_cluster(2, 1);
+  Strategy strategy = all_reduced(lab.model, 2);
+  const double once = step_of(lab, cluster, strategy);
+  lab.profile.micro_steps = strategy.graph.micro_steps = 4;
+  CHECK_THAT(step_of(lab, cluster, strategy), WithinRel(once + 3 * 9.0, 1e-9));
+  std::vector<std::string> titles;
+  const Plan plan = compile(lab.model, lab.profile, cluster, strategy);
+  for (const ComputePart& part : plan.ops.front().compute().parts) titles.push_back(title_of(plan, part));
+  CHECK(std::count(titles.begin(), titles.end(), "micro-steps") == 1);
+  CHECK(std::count(titles.begin(), titles.end(), "forward blocks.0") == 2);
+}
+
+TEST_CASE("a block is computed again when its parameters are there and before its backward pass", "[sharded]") {
+  LabModel lab = three_blocks();
+  lab.profile.recomputed = recomputed_layers(lab.model, Recompute::Full);
+  const Cluster cluster = lab_cluster(2, 1);
+  // As above, with backward passes of 3 s: G2 again 3.5-4, B2 4-7, G0 7.5-8, B1 7-10, B0 10-13, R0 13-13.5.
+  CHECK_THAT(step_of(lab, cluster, sharded(lab.model, 2, {})), WithinRel(13.5, 1e-9));
+  CHECK_THAT(step_of(lab, lab_cluster(1, 1), all_reduced(lab.model, 1)), WithinRel(12.0, 1e-9));
+  CHECK_THAT(lab.profile.step().value(), WithinRel(12.0, 1e-9));
+}
+
 TEST_CASE("each rank updates its share", "[sharded]") {
   LabModel lab = three_blocks();
   const Cluster cluster = lab_cluster(2, 1);
@@ -197,8 +249,8 @@ TEST_CASE("Adam in bf16 with an fp32 copy: 16 bytes a parameter, by stage", "[sh
   const Cluster cluster = lab_cluster(4, 2);
   const OptimizerState adam{.optimizer = Optimizer::Adam, .master_weights = true};
   const auto per_parameter = [&](const Strategy& strategy) {
-    const MemoryBound bound = rank_memory(lab.model, cluster, strategy, lab.profile, adam).bound;
-    return static_cast<double>((bound.weights + bound.state + bound.gradients).count) / parameters;
+    const MemoryNeed need = rank_memory(lab.model, cluster, strategy, lab.profile, adam).need;
+    return static_cast<double>((need.weights + need.state + need.gradients).count) / parameters;
   };
   // Rajbhandari et al., figure 1: 16, 4 + 12/N, 2 + 14/N, 16/N.
   CHECK_THAT(per_parameter(all_reduced(lab.model, 8)), WithinRel(16.0, 1e-6));
@@ -213,7 +265,7 @@ TEST_CASE("blocks that are gathered at a time count, and the gradients of one", 
   const Cluster cluster = lab_cluster(4, 1);
   const auto gathered = [&](const Sharding& sharding) {
     return static_cast<double>(
-        rank_memory(lab.model, cluster, sharded(lab.model, 4, sharding), lab.profile).bound.gathered.count);
+        rank_memory(lab.model, cluster, sharded(lab.model, 4, sharding), lab.profile).need.gathered.count);
   };
   CHECK_THAT(gathered({}), WithinRel(2e9 + 1e9, 1e-9));
   CHECK_THAT(gathered({.prefetch = 0}), WithinRel(1e9 + 1e9, 1e-9));

@@ -153,7 +153,8 @@ TEST_CASE("where the cap of a connection limits, bandwidth is not the advice", "
   CHECK_THAT(text, ContainsSubstring("Limited by ring, stream cap on ethernet: 500.000 ms"));
   CHECK_THAT(text, ContainsSubstring("A higher rate per connection, or more connections, would help most as a single "
                                      "change: 139.000 ms at best, 3.88x as fast."));
-  CHECK_THAT(text, ContainsSubstring("More bandwidth between nodes and a higher rate per connection together: 40.000 ms"));
+  CHECK_THAT(text,
+             ContainsSubstring("More bandwidth between nodes and a higher rate per connection together: 40.000 ms"));
 
   // Of 20 MB/s both: neither alone changes anything.
   Cluster even = cluster;

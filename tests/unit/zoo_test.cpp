@@ -41,30 +41,21 @@ std::int64_t sparse_elements(const Model& model) {
 }  // namespace
 
 TEST_CASE("the zoo has every promised model and each file is named like its model", "[models][zoo]") {
-  const std::vector<std::string> promised{"alexnet",
-                                          "bert-base",
-                                          "bert-large",
-                                          "densenet121",
-                                          "dlrm",
-                                          "gnmt",
-                                          "googlenet",
-                                          "gpt2",
-                                          "gpt2-large",
-                                          "gpt2-medium",
-                                          "gpt2-xl",
-                                          "inception-v3",
-                                          "lm1b",
-                                          "ncf",
-                                          "resnet101",
-                                          "resnet152",
-                                          "resnet50",
-                                          "transformer-base",
-                                          "transformer-big",
-                                          "vgg16",
-                                          "vgg19",
-                                          "vgg19-22k",
-                                          "vit-b",
-                                          "vit-l"};
+  const std::vector<std::string> promised{"alexnet",         "bert-base",    "bert-large",
+                                          "densenet121",     "dlrm",         "gnmt",
+                                          "googlenet",       "gpt2",         "gpt2-large",
+                                          "gpt2-medium",     "gpt2-xl",      "gpt3-13b",
+                                          "gpt3-175b",       "gpt3-2.7b",    "gpt3-6.7b",
+                                          "gpt3-xl",         "inception-v3", "internlm-7b",
+                                          "llama2-13b",      "llama2-7b",    "llama3-405b",
+                                          "llama3-70b",      "llama3-8b",    "lm1b",
+                                          "mixtral-8x7b",    "mpt-125m",     "mpt-13b",
+                                          "mpt-1b",          "mpt-30b",      "mpt-350m",
+                                          "mpt-3b",          "mpt-70b",      "mpt-760m",
+                                          "mpt-7b",          "ncf",          "resnet101",
+                                          "resnet152",       "resnet50",     "transformer-base",
+                                          "transformer-big", "vgg16",        "vgg19",
+                                          "vgg19-22k",       "vit-b",        "vit-l"};
   CHECK(known_models() == promised);
   for (const std::string& name : promised) CHECK(find_model(name).name() == name);
 }
@@ -100,6 +91,55 @@ TEST_CASE("parameter counts of Transformers are the published ones", "[models][z
   const auto heads = [](std::int64_t d) { return d * d + d + 2 * d + 30'522 + 2 * d + 2; };
   CHECK(find_model("bert-base").parameter_count() == 109'482'240 + heads(768));
   CHECK(find_model("bert-large").parameter_count() == 335'141'888 + heads(1024));
+}
+
+TEST_CASE("parameter counts of large language models are the published ones", "[models][zoo]") {
+  // Hugging Face, the number of parameters of the safetensors files.
+  CHECK(find_model("llama3-8b").parameter_count() == 8'030'261'248);
+  CHECK(find_model("llama3-70b").parameter_count() == 70'553'706'496);
+  CHECK(find_model("llama3-405b").parameter_count() == 405'853'388'800);
+  CHECK(find_model("llama2-7b").parameter_count() == 6'738'415'616);
+  CHECK(find_model("llama2-13b").parameter_count() == 13'015'864'320);
+  CHECK(find_model("mixtral-8x7b").parameter_count() == 46'702'792'704);
+  // 2 V d and per layer 4 d^2 + 4 d of attention, 3 d f, two norms of d; a norm.
+  CHECK(find_model("internlm-7b").parameter_count() ==
+        2LL * 103'168 * 4096 + 32LL * (4 * 4096 * 4096 + 4 * 4096 + 3 * 4096 * 11'008 + 2 * 4096) + 4096);
+  // llm-foundry's table of measured runs, rounded to five digits; its models grow with the length by their positions.
+  const auto billions = [](const std::string& name, std::int64_t length) {
+    return static_cast<double>(find_model(name, {{"length", length}}).parameter_count()) * 1e-9;
+  };
+  CHECK_THAT(billions("mpt-125m", 2048), WithinRel(0.12531, 1e-4));
+  CHECK_THAT(billions("mpt-350m", 2048), WithinRel(0.35599, 1e-4));
+  CHECK_THAT(billions("mpt-760m", 65'536), WithinRel(0.85799, 1e-4));
+  CHECK_THAT(billions("mpt-3b", 512), WithinRel(2.6479, 1e-4));
+  CHECK_THAT(billions("mpt-7b", 2048), WithinRel(6.6589, 1e-4));
+  CHECK_THAT(billions("mpt-30b", 8192), WithinRel(30.019, 1e-4));
+  CHECK_THAT(billions("mpt-70b", 2048), WithinRel(64.862, 1e-4));
+  // Brown et al. give three digits; 12 L d^2 + 13 L d + V d + 2048 d + 2 d.
+  CHECK(find_model("gpt3-175b").parameter_count() ==
+        96LL * (12LL * 12'288 * 12'288 + 13 * 12'288) + (50'257 + 2048 + 2) * 12'288LL);
+  CHECK_THAT(static_cast<double>(find_model("gpt3-2.7b").parameter_count()), WithinRel(2.65e9, 0.01));
+}
+
+TEST_CASE("work of large language models is six times parameters and tokens, and attention", "[models][zoo]") {
+  // Forward: two for every weight but the word table's lookup; causal attention L d T^2 (half of 2 x 2).
+  const Model llama = find_model("llama3-8b");
+  const double weights = 8'030'261'248.0 - 128'256.0 * 4096.0;
+  const double attention = 2.0 * 32 * 4096 * 8192.0 * 8192.0;
+  CHECK_THAT(2.0 * gmacs(llama) * 1e9, WithinRel(2.0 * weights * 8192.0 + attention, 1e-3));
+  // Two of eight experts.
+  const Model mixtral = find_model("mixtral-8x7b");
+  const double active = 12.9e9 - 32'000.0 * 4096.0;  // Jiang et al.: 13 billion are active
+  CHECK_THAT(2.0 * gmacs(mixtral) * 1e9, WithinRel(2.0 * active * 4096.0 + 2.0 * 32 * 4096 * 4096.0 * 4096.0, 0.01));
+}
+
+TEST_CASE("a parameter of a model that is set otherwise", "[models][zoo]") {
+  const Model short_one = find_model("gpt2", {{"length", 128}});
+  CHECK(short_one.name() == "gpt2");
+  CHECK(short_one.variant() == "length=128");
+  CHECK(short_one.parameter_count() == find_model("gpt2").parameter_count());
+  CHECK(find_model("gpt2").variant().empty());
+  CHECK_THROWS_AS(find_model("gpt2", {{"lenght", 128}}), InputError);
 }
 
 TEST_CASE("parameter counts of the 2017 Transformer follow from its shapes", "[models][zoo]") {

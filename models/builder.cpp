@@ -84,6 +84,7 @@ Tensor Builder::emit(const yaml::Node& at, const LayerSpec& spec, const std::vec
   layer.saves_input = spec.saves_input.value_or(saves_input(spec.kind));
   layer.saves_output = spec.saves_output || spec.kind == LayerKind::Recurrent;
   layer.mask_bytes = spec.mask_bytes;
+  layer.fp32_copies = spec.fp32_copies;
   layer.operation = spec.operation;
   layer.operation.data_gradient = !only_data;
   const LayerId id = model_.add_layer(std::move(layer), producers);

@@ -43,6 +43,7 @@ struct LayerSpec {
   std::optional<bool> saves_input = {};  ///< unset: as its kind says
   bool saves_output = false;
   double mask_bytes = 0.0;
+  bool fp32_copies = false;
 };
 
 class Builder {

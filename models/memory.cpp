@@ -44,11 +44,11 @@ public:
   [[nodiscard]] double freed_after(LayerId id) const { return freed_[id]; }
   /// The gradients of a layer's input and output.
   [[nodiscard]] double gradients(LayerId id) const {
+    const Layer& layer = model_.layer(id);
+    if (layer.kind == LayerKind::Loss) return layer.fp32_copies ? batch_ * layer.input_bytes : 0.0;
+    double bytes = bytes_of(id);
     const auto [begin, end] = boost::inv_adjacent_vertices(id, model_.graph());
-    double bytes = model_.layer(id).kind == LayerKind::Loss ? 0.0 : bytes_of(id);
-    for (auto before = begin; before != end; ++before)
-      bytes +=
-          model_.layer(id).kind == LayerKind::Loss ? batch_ * model_.layer(*before).output_bytes : bytes_of(*before);
+    for (auto before = begin; before != end; ++before) bytes += bytes_of(*before);
     return bytes;
   }
 
@@ -61,7 +61,7 @@ private:
   [[nodiscard]] double own_bytes(const Layer& layer) const {
     double bytes = batch_ * layer.mask_bytes;
     // The logarithms of the softmax; in half precision the logits in fp32, too.
-    if (layer.kind == LayerKind::Loss) bytes += batch_ * layer.input_bytes * (single_ ? 1.0 : 2.0);
+    if (layer.fp32_copies) bytes += batch_ * layer.input_bytes * (single_ ? 1.0 : 2.0);
     return bytes;
   }
 

@@ -43,11 +43,11 @@ struct MemoryNeed {
 };
 
 /// What PyTorch keeps for the backward pass. A layer keeps its input, its output or neither (Layer::saves_input,
-/// saves_output), one copy for all readers, and masks of dropouts. A loss keeps the logarithms of its softmax in fp32;
-/// in half precision it makes fp32 copies of the logits, too. While a layer's backward pass runs, the gradients of its
-/// input and its output are there. With recomputation a block keeps what its other blocks read and what is not computed
-/// again, and one block at a time is whole. Half precision has two bytes an activation and, without `amp`, two a weight
-/// and a gradient.
+/// saves_output), one copy for all readers, and masks of dropouts. A loss that is no single kernel keeps the logarithms
+/// of its softmax in fp32; in half precision it makes fp32 copies of the logits, too. While a layer's backward pass
+/// runs, the gradients of its input and its output are there. With recomputation a block keeps what its other blocks
+/// read and what is not computed again, and one block at a time is whole. Half precision has two bytes an activation
+/// and, without `amp`, two a weight and a gradient.
 ///
 /// Not counted: workspaces of convolutions, the framework's own memory and what its allocator loses to fragments.
 /// Layers that do not tell their output count for nothing.

@@ -57,7 +57,8 @@ struct Layer {
   /// What the backward pass reads again.
   bool saves_input = false;
   bool saves_output = false;
-  double mask_bytes = 0.0;  ///< per sample, in any precision: which elements a dropout lets through
+  bool fp32_copies = false;  ///< of a loss: what it reads, its logarithms and its gradient, besides the input itself
+  double mask_bytes = 0.0;   ///< per sample, in any precision: which elements a dropout lets through
   /// The products that it consists of; none for a layer given in numbers.
   Operation operation;
 };

@@ -20,6 +20,8 @@ struct Roofline {
   BytesPerSecond memory{1e11};      ///< device memory
   Seconds launch{5e-6};             ///< fixed cost of one kernel, hidden or not
   double compute_efficiency = 0.7;  ///< share of peak reached by a large matrix product or convolution
+  /// Rate of attention in one kernel, on large sequences; none: that of other products.
+  std::optional<FlopsPerSecond> attention = {};
   double memory_efficiency = 0.75;  ///< share of memory bandwidth reached by a large copy
   Flops half_efficiency{0.5e9};     ///< work at which half of compute_efficiency is reached
   double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16

@@ -83,7 +83,9 @@ LayerTime estimate_layer(const Model& model, LayerId id, const Roofline& rooflin
   const Layer& layer = model.layer(id);
   const LayerTraffic traffic = layer_traffic(model, id, batch, roofline.element_bytes);
   const auto samples = static_cast<double>(batch);
-  const FlopsPerSecond rate{roofline.peak.value() * roofline.compute_efficiency};
+  const FlopsPerSecond products{roofline.peak.value() * roofline.compute_efficiency};
+  const bool is_fused_attention = layer.operation.first_product_again;
+  const FlopsPerSecond rate = is_fused_attention ? roofline.attention.value_or(products) : products;
   const BytesPerSecond memory{roofline.memory.value() * roofline.memory_efficiency};
   const double saved = by_winograd(layer, roofline) ? kWinograd : 1.0;
   const auto pass = [&](const PassTraffic& moved, Flops per_sample) {

@@ -115,6 +115,7 @@ Tensor layer(Statement& s) {
   spec.output =
       shape ? s.shape(shape) : Shape{std::max<std::int64_t>(std::llround(spec.output_bytes.value_or(4.0) / 4.0), 1)};
   spec.dense_rows = static_cast<double>(s.integer_or("rows", spec.kind == LayerKind::Dense ? 1 : 0, 0));
+  spec.fp32_copies = spec.kind == LayerKind::Loss;
   s.close();
   return s.emit(spec, inputs);
 }

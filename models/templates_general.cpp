@@ -160,14 +160,20 @@ Tensor combine_experts(Statement& s) {
                 {in});
 }
 
-/// Softmax cross-entropy over the last axis; one number per row comes out.
+/// Softmax cross-entropy over the last axis; one number per row comes out. A fused one makes the gradient of the logits
+/// where they are.
 Tensor loss(Statement& s) {
   const Tensor in = s.input();
   const std::string name = s.name();
+  const bool fused = s.integer_or("fused", 0, 0, 1) == 1;
   s.close();
   Shape rows = in.shape;
   rows.back() = 1;
-  return s.emit({.name = name, .kind = LayerKind::Loss, .output = rows, .forward_flops = 5.0 * count_of(in.shape)},
+  return s.emit({.name = name,
+                 .kind = LayerKind::Loss,
+                 .output = rows,
+                 .forward_flops = 5.0 * count_of(in.shape),
+                 .fp32_copies = !fused},
                 {in});
 }
 

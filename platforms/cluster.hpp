@@ -65,6 +65,9 @@ struct DeviceClass {
   Seconds launch{5e-6};
   std::map<std::string, double> compute_efficiency;  ///< by precision
   double memory_efficiency = 0.8;
+  /// Share of the peak of two bytes an element (bf16, or fp16) that attention in one kernel reaches; none: as large
+  /// products do.
+  std::optional<double> attention_efficiency;
   Flops half_efficiency{1e9};
   /// Standard deviation of the compute of one step over its mean, from rank to rank and from step to step: ranks in
   /// lock step wait for the slowest of them. 0: all take equally long.

@@ -60,6 +60,7 @@ void visit(V& v, DeviceClass& device) {
   v.may("launch", device.launch, kTime);
   v.table("compute_efficiency", device.compute_efficiency, kShare, known_precisions());
   v.may("memory_efficiency", device.memory_efficiency, kShare);
+  v.may("attention_efficiency", device.attention_efficiency, kShare);
   v.may("half_efficiency", device.half_efficiency, kWork);
   v.may("compute_variation", device.compute_variation, kTaken);
   v.may("compute_capability", device.compute_capability, kCapability);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "models/precision.hpp"
 #include "platforms/reader.hpp"
 #include "platforms/topology.hpp"
 
@@ -133,6 +134,10 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
   const auto efficiency = device.compute_efficiency.find(precision);
   if (efficiency != device.compute_efficiency.end()) out.compute_efficiency = efficiency->second;
   out.memory_efficiency = device.memory_efficiency;
+  // Kernels of attention have elements of two bytes: fp8 is of other products alone.
+  const auto half = device.peak.find(device.peak.contains("bf16") ? "bf16" : "fp16");
+  if (device.attention_efficiency && has_half_activations(precision) && half != device.peak.end())
+    out.attention = *device.attention_efficiency * half->second;
   out.half_efficiency = device.half_efficiency;
   return out;
 }

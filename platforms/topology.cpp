@@ -211,4 +211,13 @@ std::vector<std::pair<LinkId, BytesPerSecond>> Topology::links_beside_compute(Pl
   return out;
 }
 
+int Topology::node_of(LinkId link) const {
+  const auto after = std::upper_bound(nodes_.begin(), nodes_.end(), link,
+                                      [](LinkId id, const NodeEntry& node) { return id < node.first; });
+  if (after == nodes_.begin()) return -1;
+  const NodeEntry& node = *std::prev(after);
+  const bool is_own = link < node.first + layouts_[static_cast<std::size_t>(node.group)].count;
+  return is_own ? node.number : -1;
+}
+
 }  // namespace simsync

@@ -81,6 +81,8 @@ public:
 
   /// A GPU's own links whose rate falls while it computes, each with the rate that is then left. Empty for most.
   [[nodiscard]] std::vector<std::pair<LinkId, BytesPerSecond>> links_beside_compute(Place gpu) const;
+  /// The node that a link belongs to; -1: to several, as leaf uplinks and links of pairs of nodes do.
+  [[nodiscard]] int node_of(LinkId link) const;
 
 private:
   friend class TopologyBuilder;

@@ -31,7 +31,8 @@ public:
   /// Changes the rate of a link, also for the flows that are under way; not above what it was at first, because with
   /// SimGrid 3.32 flows under way would not follow.
   virtual void set_bandwidth(int link, BytesPerSecond bandwidth) = 0;
-  /// A way across `links`, which must not be empty, each of its flows at no more than `cap` (infinite: no limit).
+  /// A way across `links`, which must not be empty, each of its flows at no more than `cap` (infinite: no limit). A
+  /// link that is named k times carries k times the rate (the native solver only: SimGrid's routes take a link once).
   /// Returns its number.
   virtual int add_path(const std::vector<int>& links, BytesPerSecond cap) = 0;
   /// Starts moving `bytes`, rounded to whole ones, along a path; `token` is handed to the handler when the last byte

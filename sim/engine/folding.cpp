@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -73,10 +74,56 @@ bool equally_fast(const Plan& plan, const Cluster& cluster) {
   });
 }
 
+/// Whether a node's place in the order of arrival at a port decides what it waits for.
+bool keeps_port_queues(const Cluster& cluster, const std::vector<int>& nodes) {
+  const auto keeps = [](const PortService& service) {
+    return service.queueing_delay.value() > 0.0 || service.passing_delay.value() > 0.0 || service.turn.count > 0 ||
+           service.burst.count > 0;
+  };
+  return std::any_of(cluster.links.begin(), cluster.links.end(),
+                     [&](const auto& named) { return keeps(named.second.service); }) ||
+         std::any_of(nodes.begin(), nodes.end(),
+                     [&](int node) { return cluster.group_of(node).cpu.send_ahead.value() > 0.0; });
+}
+
+/// Nodes that some work or transfer of the plan is bound to.
+std::set<int> fixed_nodes(const Plan& plan) {
+  std::set<int> out;
+  const auto note = [&](const End& end) {
+    if (end.kind == End::Kind::Fixed) out.insert(end.place.node);
+  };
+  for (const Op& op : plan.ops) {
+    if (const auto* work = std::get_if<HostWork>(&op.body)) note(work->at);
+    if (const auto* moved = std::get_if<Transfer>(&op.body)) {
+      note(moved->from);
+      note(moved->to);
+    }
+  }
+  return out;
+}
+
+/// Empty when nodes without servers may stand for each other.
+std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
+  if (keeps_port_queues(cluster, plan.nodes)) return "nodes wait in the order of their arrival in the ports of servers";
+  std::vector<bool> in_turn;
+  for (const Op& op : plan.ops) in_turn.push_back(is_served_in_turn(op));
+  for (const Op& op : plan.ops) {
+    if (op.random_order) return "every worker draws an order of its own";
+    if (op.kind() == OpKind::Collective && group_shape(plan, plan.grouping(op.grouping).ranks(0)).nodes() > 1)
+      return "servers take part in collectives between nodes";
+    const bool waits_in_turn = std::any_of(op.after.begin(), op.after.end(), [&](const After& after) {
+      return in_turn[static_cast<std::size_t>(after.op)];
+    });
+    if (waits_in_turn && op.grouping != kWholeJob) return "servers work for one node after another";
+  }
+  return {};
+}
+
 /// Empty when folding is exact, else why it is not.
 std::string obstacle(const Plan& plan, const Cluster& cluster) {
-  if (!plan.servers.empty()) return "parameter servers make nodes differ";
   if (plan.steps_vary()) return "every rank draws how long its steps take";
+  if (!plan.servers.empty())
+    if (std::string why = servers_tell_apart(plan, cluster); !why.empty()) return why;
   if (std::string why = nodes_differ(plan, cluster); !why.empty()) return why;
   const bool alike_in_speed = equally_fast(plan, cluster);
   for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
@@ -90,23 +137,17 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
   return {};
 }
 
-}  // namespace
-
-Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked) {
-  Folding all{asked == Fidelity::Steps ? Fidelity::Steps : Fidelity::Fluid, {}, std::vector<int>(plan.nodes.size(), 1)};
-  for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.nodes.push_back(static_cast<int>(i));
-  if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
-  // Two nodes are as cheap as one, and a group of two has no symmetry to lose.
-  const std::string why_not = plan.nodes.size() <= 2 ? "there are at most two nodes" : obstacle(plan, cluster);
-  if (!why_not.empty()) {
-    if (asked == Fidelity::Folded) throw PlanError("fidelity 'folded' is not exact here: " + why_not);
-    return all;
-  }
+/// One node of each class.
+Folding folded_by_class(const Plan& plan, const Cluster& cluster) {
   Folding folded{Fidelity::Folded, {}, {}};
-  std::map<std::tuple<double, std::string>, std::size_t> seen;  // speed and device -> representative
+  // Speed, device and, of a node that work is bound to, the node itself -> representative.
+  std::map<std::tuple<double, std::string, int>, std::size_t> seen;
+  const std::set<int> apart = plan.servers.empty() ? std::set<int>{} : fixed_nodes(plan);
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
-    const NodeGroup& group = cluster.group_of(plan.nodes[i]);
-    const auto [known, fresh] = seen.try_emplace({group.compute_slowdown, group.device}, folded.nodes.size());
+    const int node = plan.nodes[i];
+    const NodeGroup& group = cluster.group_of(node);
+    const auto [known, fresh] = seen.try_emplace(
+        {group.compute_slowdown, group.device, apart.contains(node) ? node : -1}, folded.nodes.size());
     if (fresh) {
       folded.nodes.push_back(static_cast<int>(i));
       folded.stands_for.push_back(0);
@@ -114,6 +155,29 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked)
     ++folded.stands_for[known->second];
   }
   return folded;
+}
+
+}  // namespace
+
+bool is_served_in_turn(const Op& op) {
+  const auto* work = std::get_if<HostWork>(&op.body);
+  return work != nullptr && work->at.kind == End::Kind::Fixed && op.queue >= 0 && op.grouping != kWholeJob;
+}
+
+Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
+  const Fidelity asked = options.fidelity;
+  Folding all{asked == Fidelity::Steps ? Fidelity::Steps : Fidelity::Fluid, {}, std::vector<int>(plan.nodes.size(), 1)};
+  for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.nodes.push_back(static_cast<int>(i));
+  if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
+  // Two nodes are as cheap as one, and a group of two has no symmetry to lose.
+  std::string why_not = plan.nodes.size() <= 2 ? "there are at most two nodes" : obstacle(plan, cluster);
+  if (why_not.empty() && !plan.servers.empty() && options.solver != Solver::Native)
+    why_not = "with parameter servers it needs --set solver=native";
+  if (!why_not.empty()) {
+    if (asked == Fidelity::Folded) throw PlanError("fidelity 'folded' is not exact here: " + why_not);
+    return all;
+  }
+  return folded_by_class(plan, cluster);
 }
 
 }  // namespace simsync::detail

@@ -17,13 +17,24 @@ struct Folding {
   [[nodiscard]] bool folded() const { return fidelity == Fidelity::Folded; }
 };
 
+/// Work of groups at a fixed place, for whose threads they wait there: it is simulated for every group, also where one
+/// stands for others.
+bool is_served_in_turn(const Op& op);
+
 /// Nodes are interchangeable when they have the same hardware, the same number of ranks and the same speed, and when
-/// every transfer of the plan stays inside a node or is part of a collective over groups that look alike from every
-/// node: each group has the same ranks on all of its nodes, counted from the node's first, and every node has groups of
-/// the same ranks and sizes. One of each class is simulated; what leaves it comes back into it, because the node before
-/// it does as it does. That needs every node to have the same network (compute speeds may differ, if each group is
-/// inside a node or over all) and no shared uplink above the nodes.
-/// @throws PlanError when `asked` is Folded and that does not hold.
-Folding choose_folding(const Plan& plan, const Cluster& cluster, Fidelity asked);
+/// every transfer of the plan stays inside a node, is part of a collective over groups that look alike from every
+/// node, or has a server at its other end. Groups look alike when each has the same ranks on all of its nodes, counted
+/// from the node's first, and every node has groups of the same ranks and sizes. One node of each class is simulated.
+/// That needs every node to have the same network and no shared uplink above the nodes.
+///
+/// - Of a collective, what leaves a node comes back into it, because the node before it does as it does. Compute speeds
+///   may differ if each group is inside a node or over all.
+/// - Nodes with servers stand for themselves. A transfer between a server and a node that stands for m counts m times
+///   on the server's links (Routes), and its work on the server's threads is done m times (Groups::copies). So
+///   collectives do not leave nodes, ports keep no queues, and who waits for work in turn on a server's threads is the
+///   whole job, which waits for all of it. SimGrid's flows load each link of their route once, so that only the native
+///   solver can count them m times.
+/// @throws PlanError when `options.fidelity` is Folded and that does not hold.
+Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 
 }  // namespace simsync::detail

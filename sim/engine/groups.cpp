@@ -29,6 +29,7 @@ Groups::Groups(const Plan& plan, const Folding& folding)
       shared_(groupings_) {
   for (const int rank : kept_) places_.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
   for (const int node : folding.nodes) nodes_.push_back(plan.nodes[static_cast<std::size_t>(node)]);
+  stands_for_ = folding.stands_for;
   index_instances();
   // Some 200 bytes each.
   constexpr std::size_t kMost = 20'000'000;
@@ -48,11 +49,25 @@ int Groups::number_in_plan(GroupingId grouping, int group) const {
   return plan_.grouping(grouping).group_of(kept_[static_cast<std::size_t>(ranks(grouping, group).front())]);
 }
 
+int Groups::stands_for(GroupingId grouping, int group) const {
+  const auto all = plan_.grouping(grouping).ranks(number_in_plan(grouping, group));
+  const Grouping& nodes = plan_.grouping(kEachNode);
+  if (nodes.group_of(all.front()) != nodes.group_of(all.back())) return 1;
+  return stands_for_[static_cast<std::size_t>(groupings_[kEachNode].group_of(ranks(grouping, group).front()))];
+}
+
+int Groups::copies(OpId id, int group) const {
+  const Op& op = plan_.ops[static_cast<std::size_t>(id)];
+  return is_served_in_turn(op) ? stands_for(op.grouping, group) : 1;
+}
+
 void Groups::index_instances() {
   releases_.resize(plan_.ops.size());
   for (std::size_t op = 0; op < plan_.ops.size(); ++op) {
     first_.push_back(instances_);
     instances_ += static_cast<std::size_t>(count(plan_.ops[op].grouping));
+    for (int group = 0; group < count(plan_.ops[op].grouping); ++group)
+      to_complete_ += copies(static_cast<OpId>(op), group);
     for (const After& after : plan_.ops[op].after)
       releases_[static_cast<std::size_t>(after.op)].push_back({static_cast<OpId>(op), after.lag, after.may_miss});
   }
@@ -67,7 +82,9 @@ void Groups::count_waits() {
         const auto before = sharing(op.grouping, group, plan_.ops[static_cast<std::size_t>(after.op)].grouping);
         auto& waits = waits_[after.lag];
         waits.resize(instances_, 0);
-        waits[number(static_cast<OpId>(id), group)] += static_cast<std::int32_t>(before.size()) - after.may_miss;
+        std::int32_t all = 0;
+        for (const int waited : before) all += copies(after.op, waited);
+        waits[number(static_cast<OpId>(id), group)] += all - after.may_miss;
       }
     }
   }

@@ -16,6 +16,7 @@ struct Instance {
   OpId op = 0;
   int group = 0;
   int iteration = 0;
+  int copy = 0;  ///< of one that is simulated several times (Groups::copies)
 };
 
 /// The part of a plan that is replayed: every op on the ranks of the simulated nodes. These ranks are numbered anew,
@@ -48,9 +49,15 @@ public:
   }
   /// The plan's number of a simulated group.
   [[nodiscard]] int number_in_plan(GroupingId grouping, int group) const;
+  /// Nodes that the node of a group stands for; 1 for a group over several nodes.
+  [[nodiscard]] int stands_for(GroupingId grouping, int group) const;
+  /// How often an instance is simulated: work that servers do for every node, as often as there are nodes.
+  [[nodiscard]] int copies(OpId op, int group) const;
 
-  /// Instances of one iteration.
+  /// Instances of one iteration, without copies.
   [[nodiscard]] std::size_t instances() const { return instances_; }
+  /// With copies.
+  [[nodiscard]] std::int64_t to_complete() const { return to_complete_; }
   /// Number of an instance, below instances().
   [[nodiscard]] std::size_t number(OpId op, int group) const {
     return first_[static_cast<std::size_t>(op)] + static_cast<std::size_t>(group);
@@ -67,11 +74,13 @@ private:
   const Plan& plan_;
   std::vector<int> kept_;  ///< simulated rank -> rank of the plan
   std::vector<Place> places_;
-  std::vector<int> nodes_;  ///< group of kEachNode -> node
+  std::vector<int> nodes_;       ///< group of kEachNode -> node
+  std::vector<int> stands_for_;  ///< the same -> nodes that it stands for
   std::vector<Grouping> groupings_;
   SharedRanks shared_;
   std::vector<std::size_t> first_;  ///< op -> number of its first instance
   std::size_t instances_ = 0;
+  std::int64_t to_complete_ = 0;
   std::vector<std::vector<After>> releases_;
   Countdown::Waits waits_;
 };

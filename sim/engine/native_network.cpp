@@ -39,7 +39,7 @@ private:
     }
   };
   struct Path {
-    std::vector<int> links;
+    std::vector<int> links;  ///< each once
     double rate = 0.0;    ///< of each flow
     double served = 0.0;  ///< bytes of each flow, until `since`
     double since = 0.0;
@@ -81,7 +81,10 @@ int NativeNetwork::add_link(BytesPerSecond bandwidth) {
 }
 
 int NativeNetwork::add_path(const std::vector<int>& links, BytesPerSecond cap) {
-  paths_.push_back({.links = links});
+  std::vector<int> crossed = links;
+  std::sort(crossed.begin(), crossed.end());
+  crossed.erase(std::unique(crossed.begin(), crossed.end()), crossed.end());
+  paths_.push_back({.links = std::move(crossed)});
   return shares_.add_path(links, cap.value());
 }
 

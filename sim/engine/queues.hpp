@@ -46,7 +46,7 @@ private:
     State* state;
     std::int32_t cause;
   };
-  static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration); }
+  static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration, i.copy); }
   [[nodiscard]] State& state_of(const Instance& instance);
   void wait_in(State& state, const Instance& instance);
   /// Goes on with preempted work; false: it is new.
@@ -57,7 +57,7 @@ private:
   Begin begin_;
   std::vector<std::vector<State>> states_;  ///< by queue and group
   std::deque<ToServe> to_serve_;
-  std::map<std::tuple<OpId, int, int>, Seconds> preempted_;  ///< what is left of works that a thread has begun
+  std::map<std::tuple<OpId, int, int, int>, Seconds> preempted_;  ///< what is left of works that a thread has begun
   std::int64_t sequence_ = 0;
   bool stopped_ = false;
 };

@@ -50,7 +50,7 @@ private:
     Seconds start;
     std::int32_t cause = -1;
   };
-  static auto key(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration); }
+  static auto key(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration, i.copy); }
 
   /// A flow of which only bytes are counted.
   struct Counted {
@@ -79,7 +79,7 @@ private:
   std::vector<Seconds> step_ends_;
   std::int32_t first_span_ = 0;  ///< number of the first one kept
   std::int32_t first_flow_ = 0;
-  std::map<std::tuple<OpId, int, int>, Noted> noted_;  ///< of instances that have not ended
+  std::map<std::tuple<OpId, int, int, int>, Noted> noted_;  ///< of instances that have not ended
   std::vector<Span> spans_;
   std::vector<FlowSpan> flows_;
 };

@@ -29,7 +29,7 @@ std::vector<int> nodes_needed(const Plan& plan, const Folding& folding) {
 Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
     : plan_(plan),
       options_(options),
-      folding_(choose_folding(plan, cluster, options.fidelity)),
+      folding_(choose_folding(plan, cluster, options)),
       groups_(plan, folding_),
       topology_(cluster, nodes_needed(plan, folding_), gpus_in_use(plan.ranks)),
       borrowed_(options.solver),
@@ -51,7 +51,7 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
 Replay::Iteration& Replay::iteration(int k) {
   while (static_cast<int>(iterations_.size()) <= k) {
     iterations_.push_back(std::make_unique<Iteration>());
-    iterations_.back()->left = static_cast<std::int64_t>(groups_.instances());
+    iterations_.back()->left = groups_.to_complete();
   }
   return *iterations_[static_cast<std::size_t>(k)];
 }
@@ -60,14 +60,21 @@ void Replay::release_roots() {
   for (std::size_t id = 0; id < plan_.ops.size(); ++id)
     for (int group = 0; group < groups_.count(plan_.ops[id].grouping); ++group) {
       const Instance instance{static_cast<OpId>(id), group, 0};
-      if (countdown_.left(number(instance), 0) == 0) ready_.push_back({instance, -1});
+      if (countdown_.left(number(instance), 0) == 0) release(instance, -1);
     }
+}
+
+/// It is ready, as often as it is simulated.
+void Replay::release(const Instance& instance, std::int32_t cause) {
+  Instance each = instance;
+  for (each.copy = 0; each.copy < groups_.copies(instance.op, instance.group); ++each.copy)
+    ready_.push_back({each, cause});
 }
 
 /// One predecessor less.
 void Replay::tell(const Instance& waiting, std::int32_t cause) {
   iteration(waiting.iteration);
-  if (countdown_.tell(number(waiting), waiting.iteration)) ready_.push_back({waiting, cause});
+  if (countdown_.tell(number(waiting), waiting.iteration)) release(waiting, cause);
 }
 
 void Replay::drain() {
@@ -236,7 +243,7 @@ int Replay::expected_iterations() const {
 void Replay::report() {
   constexpr std::int64_t kEvery = 256;
   if (options_.progress == nullptr || ++events_ % kEvery != 0) return;
-  options_.progress({.ops = static_cast<std::int64_t>(groups_.instances()),
+  options_.progress({.ops = groups_.to_complete(),
                      .completed = completed_,
                      .iterations = static_cast<int>(iteration_end_.size()),
                      .expected = expected_iterations(),

@@ -43,6 +43,7 @@ private:
 
   // The life of an instance.
   void release_roots();
+  void release(const Instance& instance, std::int32_t cause);
   void tell(const Instance& waiting, std::int32_t cause);
   void drain();
   void begin(const Instance& instance, std::int32_t cause);

@@ -38,6 +38,11 @@ Route Routes::find(const Op& op, int group) {
   route.extra_bytes = static_cast<double>(moved.messages) * static_cast<double>(path.half_size.count);
   std::vector<int> links(path.links.begin(), path.links.end());
   if (links.empty()) return route;
+  // Other nodes that this one stands for load the links of the server at the other end, too.
+  const int others = groups_.stands_for(op.grouping, group) - 1;
+  const int own = groups_.first_place(op.grouping, group).node;
+  for (const int link : path.links)
+    if (topology_.node_of(link) != own) links.insert(links.end(), static_cast<std::size_t>(others), link);
   BytesPerSecond cap = path.stream_cap;
   if (from.node != to.node && moved.streams > 0) {
     route.connection = {from.node, to.node, moved.connection};

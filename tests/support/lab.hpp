@@ -95,7 +95,8 @@ struct LabModel {
   Model model{"lab", 1, "sample"};
   Profile profile;
 
-  LabModel(std::initializer_list<LabLayer> layers) {
+  LabModel(std::initializer_list<LabLayer> layers) : LabModel(std::vector<LabLayer>(layers)) {}
+  explicit LabModel(const std::vector<LabLayer>& layers) {
     for (const LabLayer& wanted : layers) {
       const std::string name = "layer" + std::to_string(model.layer_count());
       Layer layer;

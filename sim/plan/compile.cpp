@@ -57,17 +57,16 @@ CpuClass PlanWriter::slowest_host() const {
   return slowest;
 }
 
-PlanWriter::HostPass PlanWriter::host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes,
-                                           double bytes) const {
+HostPass host_pass(const CpuClass& cpu, const HostPassRates& rates, double bytes) {
   // Eigen, which does this for TensorFlow, gives a thread blocks of 40,000 cycles (kTaskSize in its TensorCostModel.h):
   // about 15 us, at 4 GB/s 64 KB.
   constexpr double kBlock = 64e3;
   const double all = cpu.threads;
   double threads = 1.0;
-  if (strategy.graph.parallel_host_ops) threads = std::clamp(std::floor(bytes / kBlock), 1.0, all);
-  double rate = threads * per_thread.value();
+  if (rates.parallel) threads = std::clamp(std::floor(bytes / kBlock), 1.0, all);
+  double rate = threads * rates.per_thread.value();
   if (cpu.memory_bandwidth) {
-    const double most = cpu.memory_bandwidth->value() / passes;
+    const double most = cpu.memory_bandwidth->value() / rates.passes;
     rate = std::min(rate, most);
     threads = std::max(threads, all * rate / most);  // so that neither is used twice
   }

@@ -6,6 +6,14 @@
 
 namespace simsync::detail {
 
+Seconds rebuild_time(const DeviceClass& device, const std::string& precision, double flops) {
+  const auto peak = device.peak.find(precision);
+  const auto efficiency = device.compute_efficiency.find(precision);
+  const double rate = (peak == device.peak.end() ? 1e12 : peak->second.value()) *
+                      (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
+  return Seconds{flops / rate};
+}
+
 void write_sufficient_factors(PlanWriter& writer) {
   const int n = writer.plan.rank_count();
   const DeviceClass& device = writer.device();
@@ -30,14 +38,10 @@ void write_sufficient_factors(PlanWriter& writer) {
     exchange.reason = {Phase::Synchronize, static_cast<std::int32_t>(variable.layer), variable.name + " factors"};
     const OpId exchanged = writer.add(std::move(exchange));
     // Every worker multiplies the factors of the others: the outer products that the formula of HybComm leaves out.
-    const auto peak = device.peak.find(writer.profile.precision);
-    const auto efficiency = device.compute_efficiency.find(writer.profile.precision);
-    const double rate = (peak == device.peak.end() ? 1e12 : peak->second.value()) *
-                        (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
     Op rebuild;
     rebuild.grouping = kEachRank;
     rebuild.queue = writer.compute;
-    const Seconds duration{2.0 * rows * m * k * (n - 1) / rate};
+    const Seconds duration = rebuild_time(device, writer.profile.precision, 2.0 * rows * m * k * (n - 1));
     rebuild.body = Compute{.duration = duration,
                            .parts = {{static_cast<std::int32_t>(variable.layer), Phase::Update, duration}},
                            .samples = {}};

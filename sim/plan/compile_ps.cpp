@@ -4,23 +4,11 @@
 
 #include "base/error.hpp"
 #include "sim/plan/compile.hpp"
+#include "sim/plan/reading_order.hpp"
 #include "sim/plan/variable_on_servers.hpp"
-#include "strategies/random.hpp"
 
 namespace simsync::detail {
 namespace {
-
-/// Reads after an update follow the forward pass. Reads at the start of a step have no order of their own (TensorFlow
-/// leaves it to chance, which is what TicTac mends): a fixed shuffle stands for it unless priorities decide.
-std::vector<VariableOnServers*> reading_order(const Strategy& strategy, std::vector<VariableOnServers>& all) {
-  std::vector<VariableOnServers*> order;
-  for (auto variable = all.rbegin(); variable != all.rend(); ++variable) order.push_back(&*variable);
-  if (!strategy.graph.pull_at_step_start || strategy.graph.scheduling.ordering == Ordering::Priority) return order;
-  constexpr std::uint64_t kSeed = 1;
-  Random random(kSeed);
-  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
-  return order;
-}
 
 bool sums_on_hosts(const PlanWriter& writer) {
   const auto on_host = [](const Shard& shard) {
@@ -100,7 +88,7 @@ void write_parameter_servers(PlanWriter& writer) {
     // A layer without variables does not go ahead of a step that may be left out.
     if (writer.plan.progress.global_step >= 0) writer.gates[0].push_back(start);
   }
-  for (VariableOnServers* variable : reading_order(writer.strategy, all)) variable->write_pull(start);
+  for (const std::size_t variable : reading_order(writer.strategy, all.size())) all[variable].write_pull(start);
   for (const auto& [server, queue] : writer.server_queue) writer.plan.servers.push_back(server);
 }
 

@@ -14,6 +14,18 @@ namespace simsync::detail {
 
 inline constexpr std::size_t kMostOps = 2'000'000;  ///< of a plan: some gigabyte
 
+/// What it takes to go through bytes on a host.
+struct HostPass {
+  Seconds time;
+  double threads = 1;  ///< at least the same share of all as of the host's memory bandwidth
+};
+struct HostPassRates {
+  bool parallel = false;      ///< GraphStrategy::parallel_host_ops
+  BytesPerSecond per_thread;  ///< bytes that one thread handles
+  double passes = 1.0;        ///< times that each byte is read or written
+};
+HostPass host_pass(const CpuClass& cpu, const HostPassRates& rates, double bytes);
+
 /// Ops of a micro-step, by layer.
 struct MicroStep {
   std::vector<OpId> forward;
@@ -69,13 +81,11 @@ struct PlanWriter {
   /// The least threads and rates among the hosts with ranks: an op of all hosts is written once, with what the slowest
   /// takes.
   [[nodiscard]] CpuClass slowest_host() const;
-  /// What it takes to go through `bytes` on a host: `passes` times each byte is read or written, `per_thread` bytes of
-  /// them are handled per second by one thread.
-  struct HostPass {
-    Seconds time;
-    double threads = 1;  ///< at least the same share of all as of the host's memory bandwidth
-  };
-  [[nodiscard]] HostPass host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes, double bytes) const;
+  /// detail::host_pass of this strategy.
+  using HostPass = detail::HostPass;
+  [[nodiscard]] HostPass host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes, double bytes) const {
+    return detail::host_pass(cpu, {strategy.graph.parallel_host_ops, per_thread, passes}, bytes);
+  }
   [[nodiscard]] bool hosts_alike() const;  ///< in ranks, threads and rates
 };
 
@@ -87,6 +97,9 @@ double index_bytes(const Variable& variable, const VariableStrategy& how, std::i
 int pieces_of(double bytes, double limit);
 /// Time to encode and decode it on the device: it is read and written once each way.
 Seconds compression_time(const VariableStrategy& how, double bytes, const DeviceClass& device);
+
+/// Time of the products of others' sufficient factors on a device.
+Seconds rebuild_time(const DeviceClass& device, const std::string& precision, double flops);
 
 /// Mean of the largest of so many draws from the standard normal distribution; 0 for one.
 double expected_largest(int draws);

@@ -1,0 +1,284 @@
+#include "sim/plan/estimated_servers.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "sim/plan/plan_writer.hpp"
+#include "sim/plan/reading_order.hpp"
+
+namespace simsync::detail {
+namespace {
+
+constexpr double kSumPasses = 3.0;     // as VariableOnServers
+constexpr double kUpdatePasses = 5.0;
+
+}  // namespace
+
+EstimatedServers::EstimatedServers(const EstimateContext& context, const Strategy& strategy)
+    : c_(context), strategy_(strategy), graph_(strategy.graph), nodes_(static_cast<std::size_t>(c_.cluster.node_count())) {
+  cut();
+  if (served_.empty()) return;
+  std::vector<std::vector<std::size_t>> of_variable(c_.model.variables().size());
+  for (std::size_t i = 0; i < served_.size(); ++i) of_variable[served_[i].variable].push_back(i);
+  for (const std::size_t place : reading_order(strategy, c_.backward_order.size()))
+    for (const std::size_t i : of_variable[c_.backward_order[place]]) reading_.push_back(i);
+}
+
+bool EstimatedServers::scheduled() const {
+  return graph_.scheduling.credit.count > 0 || graph_.scheduling.partition.count > 0;
+}
+
+bool EstimatedServers::by_priority() const {
+  return graph_.scheduling.credit.count > 0 && graph_.scheduling.ordering == Ordering::Priority;
+}
+
+void EstimatedServers::cut() {
+  const auto limit = static_cast<double>(graph_.scheduling.partition.count);
+  for (const VariableId id : c_.backward_order) {
+    const VariableStrategy& how = strategy_.variables[id];
+    const Variable& variable = c_.model.variable(id);
+    const std::size_t first = served_.size();
+    for (const Shard& shard : how.shards) {
+      const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
+      if (ps == nullptr) continue;
+      const double bytes = wire_bytes(variable, how, shard.elements, c_.profile.micro_steps * c_.profile.batch);
+      const auto same = std::find_if(served_.begin() + static_cast<std::ptrdiff_t>(first), served_.end(),
+                                     [&](const Served& one) { return one.ps.server == ps->server; });
+      if (same != served_.end()) {
+        same->bytes += bytes;
+        same->messages += 1.0;
+        continue;
+      }
+      served_.push_back({.variable = id, .how = &how, .ps = *ps, .bytes = bytes, .sparse = travels_sparse(variable, how)});
+    }
+    for (std::size_t i = first; i < served_.size() && scheduled(); ++i) {
+      Served& one = served_[i];
+      one.pieces = std::max(one.messages, limit > 0.0 ? std::ceil(one.bytes / limit) : 1.0);
+      one.messages = one.pieces;
+    }
+  }
+}
+
+bool EstimatedServers::on_gpu(const Served& one) const {
+  return graph_.aggregate_on_gpu && c_.per_node > 1 && !one.sparse;
+}
+
+int EstimatedServers::remote_nodes(const Served& one) const {
+  const bool is_worker = std::binary_search(c_.nodes.begin(), c_.nodes.end(), one.ps.server.node);
+  return c_.node_count() - (is_worker ? 1 : 0);
+}
+
+double EstimatedServers::host_pass(const CpuClass& cpu, double rate, double passes, double bytes,
+                                   double& threads) const {
+  const HostPass pass =
+      detail::host_pass(cpu, {graph_.parallel_host_ops, BytesPerSecond{rate}, passes}, bytes);
+  threads = pass.threads;
+  return pass.time.value();
+}
+
+void EstimatedServers::push_all(const std::vector<double>& ready) {
+  std::vector<Queued> waiting;
+  for (std::size_t i = 0; i < served_.size(); ++i) {
+    const Served& one = served_[i];
+    const double at = ready[c_.model.variable(one.variable).layer];
+    Queued next{{at, at}, i};
+    if (one.ps.local_aggregation) aggregate(next.moving, one);
+    call(next.moving, one, one.bytes);
+    waiting.push_back(next);
+  }
+  if (by_priority() && !graph_.scheduling.pulls_only) order(waiting);
+  for (Queued& next : waiting) {
+    Served& one = served_[next.served];
+    const double gathered = one.sparse && one.ps.local_aggregation ? one.bytes * c_.per_node : one.bytes;
+    cross(next.moving, one, one.ps.local_aggregation ? gathered : one.bytes * c_.per_node, true);
+    sum(next.moving, one);
+    apply(next.moving, one);
+    one.updated = next.moving;
+  }
+}
+
+void EstimatedServers::pull_all(double start, std::vector<double>& arrived) {
+  std::vector<Queued> waiting;
+  for (const std::size_t i : reading_) {
+    const Moving& updated = served_[i].updated;
+    waiting.push_back({{std::max(start, updated.first), std::max(start, updated.last)}, i});
+  }
+  if (!graph_.pull_at_step_start)
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const Queued& a, const Queued& b) { return a.moving.first < b.moving.first; });
+  if (graph_.scheduling.ordering == Ordering::Priority) order(waiting);
+  for (Queued& next : waiting) {
+    const Served& one = served_[next.served];
+    bring(next.moving, one);
+    double& layer = arrived[c_.model.variable(one.variable).layer];
+    layer = std::max(layer, next.moving.last);
+  }
+}
+
+/// Whoever is there goes in the order of priority; who comes later, and is more urgent, goes before those that have
+/// not begun.
+void EstimatedServers::order(std::vector<Queued>& waiting) const {
+  const auto less_urgent = [&](const Queued& a, const Queued& b) {
+    const int pa = served_[a.served].how->priority;
+    const int pb = served_[b.served].how->priority;
+    return pa != pb ? pa > pb : a.served > b.served;
+  };
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [](const Queued& a, const Queued& b) { return a.moving.first < b.moving.first; });
+  std::vector<Queued> there;  // a heap
+  std::vector<Queued> out;
+  double now = 0.0;
+  for (std::size_t next = 0; next < waiting.size() || !there.empty();) {
+    if (there.empty()) now = std::max(now, waiting[next].moving.first);
+    for (; next < waiting.size() && waiting[next].moving.first <= now; ++next) {
+      there.push_back(waiting[next]);
+      std::push_heap(there.begin(), there.end(), less_urgent);
+    }
+    std::pop_heap(there.begin(), there.end(), less_urgent);
+    const Served& one = served_[there.back().served];
+    out.push_back(there.back());
+    there.pop_back();
+    now += one.bytes / c_.between.rate;
+  }
+  waiting = std::move(out);
+}
+
+void EstimatedServers::aggregate(Moving& moving, const Served& one) {
+  const double piece = one.bytes / one.pieces;
+  if (on_gpu(one)) {
+    const double scatter =
+        c_.collective(c_.inside, CollectivePrimitive::ReduceScatter, CollectiveAlgorithm::Ring, piece);
+    moving.pass(inside_, scatter * one.pieces, one.pieces);
+    moving.pass(to_host_, one.bytes / c_.per_node / c_.copy.rate, one.pieces, c_.copy.latency);
+    return;
+  }
+  const double encoding =
+      compression_time(*one.how, one.bytes, c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device)).value();
+  moving.pass(to_host_, encoding + one.bytes / std::min(c_.copy.rate, c_.copy.cap), one.pieces, c_.copy.latency);
+  if (c_.per_node < 2) return;
+  double threads = 1.0;
+  const double once = host_pass(c_.host, c_.host.sum_rate.value(), kSumPasses, piece, threads);
+  const double length = (c_.per_node - 1) * once * one.pieces;
+  Moving shared = moving;
+  shared.pass(sums_, length * threads / c_.host.threads, one.pieces);
+  moving.pass_alone(length, one.pieces);
+  moving.first = std::max(moving.first, shared.first);
+  moving.last = std::max(moving.last, shared.last);
+}
+
+void EstimatedServers::call(Moving& moving, const Served& one, double bytes) {
+  if (graph_.rpc == RpcCosts{} || remote_nodes(one) == 0) return;
+  moving.pass(calls_, graph_.rpc.of(bytes, static_cast<int>(one.messages)).value(), one.pieces);
+}
+
+void EstimatedServers::cross(Moving& moving, const Served& one, double node_bytes, bool to_server) {
+  const int remote = remote_nodes(one);
+  if (remote == 0) return;
+  const double senders = (to_server ? one.ps.local_aggregation : one.ps.local_replication) ? 1.0 : c_.per_node;
+  const double bytes = node_bytes + senders * one.messages * c_.between.half;
+  const double rate = c_.link_rate[static_cast<std::size_t>(one.ps.server.node)];
+  const double setup = graph_.per_operation_cost.value();
+  const double latency = c_.between.latency + c_.between.message + setup;
+  ServerNode& server = node_of(one);
+  Moving at_worker = moving;
+  Moving at_server = moving;
+  Moving stream = moving;
+  at_worker.pass(to_server ? sends_ : receives_, bytes / c_.between.rate, one.pieces, latency);
+  at_server.pass(to_server ? server.in : server.out, remote * bytes / rate, one.pieces, latency);
+  const double streams = graph_.streams_per_server > 0 ? graph_.streams_per_server : senders;
+  stream.pass_alone(bytes / (streams * c_.between.cap), one.pieces, latency);
+  moving.first = std::max({at_worker.first, at_server.first, stream.first});
+  moving.last = std::max({at_worker.last, at_server.last, stream.last});
+  if (!to_server) server.own += bytes;
+}
+
+/// `count` works of `length` each for all pieces, on so many of the server's threads.
+void EstimatedServers::work(Moving& moving, const Served& one, double length, double threads, double count,
+                            bool in_turn) {
+  const bool gpu = one.ps.server.gpu >= 0;
+  const double all = gpu ? 1.0 : c_.cluster.group_of(one.ps.server.node).cpu.threads;
+  Moving shared = moving;
+  shared.pass(node_of(one).threads, count * length * std::min(threads, all) / all, count * one.pieces);
+  Moving chain = moving;
+  chain.pass_alone(in_turn ? count * length : length, (in_turn ? count : 1.0) * one.pieces);
+  moving.first = std::max(shared.first, chain.first);
+  moving.last = std::max(shared.last, chain.last);
+}
+
+void EstimatedServers::sum(Moving& moving, const Served& one) {
+  if (!one.ps.sync) return;
+  const double senders = one.ps.local_aggregation ? c_.node_count() : static_cast<double>(c_.ranks.size());
+  const double bytes = one.sparse && one.ps.local_aggregation ? one.bytes * c_.per_node : one.bytes;
+  const NodeGroup& group = c_.cluster.group_of(one.ps.server.node);
+  double threads = 1.0;
+  double length = 0.0;
+  if (one.ps.server.gpu >= 0) {
+    const DeviceClass& device = c_.cluster.devices.at(group.device);
+    length = one.pieces * device.launch.value() + kSumPasses * bytes / device.memory_bandwidth.value();
+  } else {
+    length = one.pieces * host_pass(group.cpu, group.cpu.sum_rate.value(), kSumPasses, bytes / one.pieces, threads) +
+             one.messages * group.cpu.per_tensor.value();
+    moving.first += group.cpu.dispatch_latency.value();
+    moving.last += group.cpu.dispatch_latency.value();
+  }
+  work(moving, one, length, threads, senders, graph_.update_at == UpdateAt::Server);
+}
+
+void EstimatedServers::apply(Moving& moving, const Served& one) {
+  if (graph_.update_at != UpdateAt::Server) return;
+  const NodeGroup& group = c_.cluster.group_of(one.ps.server.node);
+  double threads = 1.0;
+  double length = 0.0;
+  if (one.ps.server.gpu >= 0) {
+    const DeviceClass& device = c_.cluster.devices.at(group.device);
+    length = one.pieces * device.launch.value() + kUpdatePasses * one.bytes / device.memory_bandwidth.value();
+  } else {
+    length = one.pieces *
+             host_pass(group.cpu, group.cpu.update_rate.value(), kUpdatePasses, one.bytes / one.pieces, threads);
+  }
+  work(moving, one, length, threads, 1.0, false);
+}
+
+void EstimatedServers::bring(Moving& moving, const Served& one) {
+  const bool proxy = one.ps.local_replication;
+  const NodeGroup& group = c_.cluster.group_of(one.ps.server.node);
+  if (one.ps.server.gpu < 0 && group.cpu.per_tensor.value() > 0.0) {
+    const double receivers = proxy ? c_.node_count() : static_cast<double>(c_.ranks.size());
+    work(moving, one, one.messages * group.cpu.per_tensor.value(), 1.0, receivers, false);
+  }
+  cross(moving, one, proxy ? one.bytes : one.bytes * c_.per_node, false);
+  call(moving, one, one.bytes);
+  to_devices(moving, one);
+}
+
+void EstimatedServers::to_devices(Moving& moving, const Served& one) {
+  const bool scattered = one.ps.local_replication && on_gpu(one);
+  const double bytes = scattered ? one.bytes / c_.per_node : one.bytes;
+  moving.pass(to_device_, bytes / std::min(c_.copy.rate, c_.copy.cap), one.pieces, c_.copy.latency);
+  if (!scattered) return;
+  const double gather =
+      c_.collective(c_.inside, CollectivePrimitive::AllGather, CollectiveAlgorithm::Ring, bytes / one.pieces);
+  moving.pass(inside_, gather * one.pieces, one.pieces);
+}
+
+void EstimatedServers::count(StepLoads& loads) const {
+  const auto most = [](Seconds& kind, double busy) { kind = std::max(kind, Seconds{busy}); };
+  most(loads.copies, std::max({to_host_.busy, to_device_.busy, inside_.busy}));
+  most(loads.worker_link, std::max(sends_.busy, receives_.busy));
+  most(loads.host_threads, std::max(sums_.busy, calls_.busy));
+  for (std::size_t node = 0; node < nodes_.size(); ++node) {
+    const ServerNode& server = nodes_[node];
+    if (server.in.busy + server.out.busy <= 0.0) continue;
+    most(loads.server_threads, server.threads.busy);
+    // Its own workers send and receive through the same network, but for what it keeps itself.
+    const bool is_worker = std::binary_search(c_.nodes.begin(), c_.nodes.end(), static_cast<int>(node));
+    const double share = is_worker && receives_.busy > 0.0
+                             ? 1.0 - std::min(1.0, server.own / (receives_.busy * c_.between.rate))
+                             : 0.0;
+    most(loads.server_link,
+         std::max(server.in.busy + share * receives_.busy, server.out.busy + share * sends_.busy));
+  }
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,82 @@
+// Variables on parameter servers in an estimated step. Private to sim/plan.
+#pragma once
+#include <vector>
+
+#include "sim/plan/estimate_context.hpp"
+
+namespace simsync::detail {
+
+/// Resources of a node that serves: its network in both directions and its threads.
+struct ServerNode {
+  Resource in;
+  Resource out;
+  Resource threads;
+  double own = 0.0;  ///< bytes that its own workers read without the network
+};
+
+/// What travels to one server as one push and one pull, or as `pieces` of each.
+struct Served {
+  VariableId variable = 0;
+  const VariableStrategy* how = nullptr;
+  PsSynchronizer ps;
+  double bytes = 0.0;
+  double messages = 1.0;  ///< of all pieces
+  double pieces = 1.0;
+  bool sparse = false;
+  Moving updated;  ///< when its server has applied all gradients, of the first piece and of the last
+};
+
+/// One iteration after another of what servers and their workers do.
+class EstimatedServers {
+public:
+  EstimatedServers(const EstimateContext& context, const Strategy& strategy);
+
+  [[nodiscard]] const std::vector<Served>& served() const { return served_; }
+  [[nodiscard]] bool empty() const { return served_.empty(); }
+  /// Gradients of all variables, ready at these times by layer, until the servers have applied them.
+  void push_all(const std::vector<double>& ready);
+  /// From their servers to the devices, each from Served::updated or from `start`, if that is later. By layer the time
+  /// at which its last variable has arrived, 0 for a layer without any.
+  void pull_all(double start, std::vector<double>& arrived);
+  /// What each kind of resource has done so far.
+  void count(StepLoads& loads) const;
+
+private:
+  /// Something that waits for its turn on a queue of the worker.
+  struct Queued {
+    Moving moving;
+    std::size_t served = 0;
+  };
+  void cut();
+  [[nodiscard]] bool scheduled() const;
+  [[nodiscard]] bool by_priority() const;
+  [[nodiscard]] bool on_gpu(const Served& one) const;
+  [[nodiscard]] int remote_nodes(const Served& one) const;
+  [[nodiscard]] double host_pass(const CpuClass& cpu, double rate, double passes, double bytes, double& threads) const;
+  void aggregate(Moving& moving, const Served& one);
+  void call(Moving& moving, const Served& one, double bytes);
+  void cross(Moving& moving, const Served& one, double node_bytes, bool to_server);
+  void sum(Moving& moving, const Served& one);
+  void apply(Moving& moving, const Served& one);
+  void work(Moving& moving, const Served& one, double length, double threads, double count, bool in_turn);
+  void bring(Moving& moving, const Served& one);
+  void to_devices(Moving& moving, const Served& one);
+  void order(std::vector<Queued>& waiting) const;
+  ServerNode& node_of(const Served& one) { return nodes_[static_cast<std::size_t>(one.ps.server.node)]; }
+
+  const EstimateContext& c_;
+  const Strategy& strategy_;
+  const GraphStrategy& graph_;
+  std::vector<Served> served_;        ///< in backward order
+  std::vector<std::size_t> reading_;  ///< order of pulls
+  std::vector<ServerNode> nodes_;     ///< by node of the cluster
+  Resource to_host_;
+  Resource to_device_;
+  Resource inside_;
+  Resource sums_;
+  Resource calls_;
+  Resource sends_;
+  Resource receives_;
+};
+
+}  // namespace simsync::detail

@@ -1,0 +1,138 @@
+#include "sim/plan/estimated_sharding.hpp"
+
+#include <optional>
+
+#include "sim/plan/units.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// Of a unit, s.
+struct UnitTimes {
+  double forward = 0.0;
+  double backward = 0.0;
+  double gather = 0.0;
+  double reduce = 0.0;   ///< over its shard group
+  double replicas = 0.0; ///< of its share, over replica groups
+  bool root = false;
+};
+
+class EstimatedSharding {
+public:
+  EstimatedSharding(const EstimateContext& context, const Strategy& strategy)
+      : c_(context), strategy_(strategy), sharding_(strategy.graph.sharding) {
+    const auto all = static_cast<int>(c_.ranks.size());
+    shard_ranks_ = sharding_.group_of(all);
+    const std::vector<Unit> units = units_of(c_.model, strategy);
+    for (const Unit& unit : units) units_.push_back(times_of(unit));
+    spread_compute(units);
+  }
+
+  Evaluation run() {
+    double now = 0.0;
+    const int steps = c_.profile.micro_steps;
+    const bool each = sharding_.stage == 3 || sharding_.reduces_early();
+    for (int step = 0; step < steps; ++step) {
+      const bool last = step + 1 == steps;
+      const bool gathers = shard_ranks_ > 1 && (step == 0 || sharding_.stage == 3);
+      now = forward(now, gathers);
+      now = backward(now, last || (each && sharding_.reduces_early()));
+    }
+    const double end = std::max({now, stream_.free, replicas_.free}) + c_.update / shard_ranks_;
+    Evaluation out{.step = Seconds{end}, .bound = {}, .loads = {}};
+    out.loads.collectives = Seconds{std::max(stream_.busy, replicas_.busy)};
+    double compute = c_.update / shard_ranks_;
+    for (std::size_t layer = 0; layer < c_.forward.size(); ++layer)
+      compute += steps * (c_.forward[layer] + c_.backward[layer]);
+    out.loads.compute = Seconds{compute};
+    out.bound = std::max(out.loads.compute, out.loads.collectives);
+    return out;
+  }
+
+private:
+  [[nodiscard]] double bytes_of(const Unit& unit, const std::optional<DType>& dtype) const {
+    double bytes = 0.0;
+    for (const VariableId id : unit.variables)
+      bytes += static_cast<double>(c_.model.variable(id).elements()) *
+               width_of(c_.model.variable(id), dtype, c_.profile.precision);
+    return bytes;
+  }
+  [[nodiscard]] UnitTimes times_of(const Unit& unit) const {
+    const GroupCosts& group = c_.shard_group(shard_ranks_);
+    const double operation = strategy_.graph.per_operation_cost.value();
+    const double reduced = bytes_of(unit, sharding_.reduce_dtype);
+    UnitTimes out{.root = unit.root};
+    if (shard_ranks_ > 1) {
+      out.gather = operation + c_.collective(group, CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto,
+                                             bytes_of(unit, sharding_.param_dtype) / shard_ranks_);
+      out.reduce =
+          operation + c_.collective(group, CollectivePrimitive::ReduceScatter, CollectiveAlgorithm::Auto, reduced);
+    }
+    if (shard_ranks_ < static_cast<int>(c_.ranks.size()))
+      out.replicas = operation + c_.collective(c_.replica_group(shard_ranks_), CollectivePrimitive::AllReduce,
+                                               strategy_.graph.algorithm, reduced / shard_ranks_);
+    return out;
+  }
+  /// Every layer belongs to the last block that begins before it, or to the root.
+  void spread_compute(const std::vector<Unit>& units) {
+    std::size_t unit = 0;
+    for (LayerId layer = 0; layer < c_.forward.size(); ++layer) {
+      while (unit + 1 < units.size() && units[unit + 1].first <= layer) ++unit;
+      units_[unit].forward += c_.forward[layer];
+      units_[unit].backward += c_.backward[layer];
+    }
+  }
+
+  /// A block waits for its own gather, which begins when the one so many before it has been computed.
+  double forward(double now, bool gathers) {
+    std::vector<double> computed(units_.size(), now);
+    const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
+    for (std::size_t u = 0; u < units_.size(); ++u) {
+      double there = now;
+      if (gathers) {
+        const bool limited = sharding_.stage == 3 && u >= ahead;
+        there = stream_.serve(limited ? computed[u - ahead] : 0.0, units_[u].gather);
+      }
+      now = computed[u] = std::max(now, there) + units_[u].forward;
+    }
+    return now;
+  }
+
+  double backward(double now, bool reduces) {
+    const bool again = sharding_.stage == 3 && sharding_.reshard_after_forward && shard_ranks_ > 1;
+    const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
+    std::vector<double> there(units_.size(), 0.0);
+    std::size_t to_gather = units_.size();
+    const auto gather_down_to = [&](std::size_t lowest, double from) {
+      for (; again && to_gather > lowest; --to_gather)
+        if (!units_[to_gather - 1].root) there[to_gather - 1] = stream_.serve(from, units_[to_gather - 1].gather);
+    };
+    gather_down_to(units_.size() > ahead ? units_.size() - ahead : 0, now);
+    for (std::size_t u = units_.size(); u-- > 0;) {
+      now = std::max(now, there[u]) + units_[u].backward;
+      if (reduces) {
+        double reduced = now;
+        if (units_[u].reduce > 0.0) reduced = stream_.serve(now, units_[u].reduce);
+        if (units_[u].replicas > 0.0) replicas_.serve(reduced, units_[u].replicas);
+      }
+      gather_down_to(u > ahead ? u - ahead : 0, now);
+    }
+    return now;
+  }
+
+  const EstimateContext& c_;
+  const Strategy& strategy_;
+  const Sharding& sharding_;
+  int shard_ranks_ = 1;
+  std::vector<UnitTimes> units_;
+  Resource stream_;
+  Resource replicas_;
+};
+
+}  // namespace
+
+Evaluation estimate_sharded(const EstimateContext& context, const Strategy& strategy) {
+  return EstimatedSharding(context, strategy).run();
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,259 @@
+// One strategy, iteration by iteration, on the resources of one worker and of the servers.
+#include <set>
+
+#include "sim/plan/estimated_servers.hpp"
+#include "sim/plan/estimated_sharding.hpp"
+#include "sim/plan/fusion.hpp"
+#include "sim/plan/plan_writer.hpp"
+#include "sim/plan/units.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// A message of a collective, of one or several variables.
+struct Message {
+  std::vector<VariableId> variables;
+  LayerId ready_layer = 0;  ///< the last of its gradients that backward reaches
+  double wait = 0.0;        ///< before its launch
+  double time = 0.0;
+  int priority = 0;
+};
+
+class EstimatedStep {
+public:
+  EstimatedStep(const EstimateContext& context, const Strategy& strategy)
+      : c_(context), strategy_(strategy), graph_(strategy.graph), servers_(context, strategy) {
+    for (std::size_t layer = 0; layer < c_.forward.size(); ++layer) {
+      pass_ += c_.backward[layer];
+      ahead_ += c_.forward[layer];
+    }
+    collect_messages();
+  }
+
+  Evaluation run() {
+    const bool overlaps = graph_.gate == Gate::PerVariable;
+    constexpr int kIterations = 4;  // of steps that overlap with the next, until they repeat
+    double end = 0.0;
+    double before = 0.0;
+    for (int k = 0; k < (overlaps ? kIterations : 1); ++k) {
+      before = end;
+      end = iterate();
+      ++iterations_;
+    }
+    Evaluation out{.step = Seconds{end - before}, .bound = {}, .loads = loads()};
+    for (const Seconds busy : {out.loads.compute, out.loads.collectives, out.loads.copies, out.loads.worker_link,
+                               out.loads.server_link, out.loads.host_threads, out.loads.server_threads})
+      out.bound = std::max(out.bound, busy);
+    out.step = std::max(out.step, out.bound);
+    return out;
+  }
+
+private:
+  void collect_messages();
+  void add_fused(const std::vector<Gradient>& dense, CollectiveAlgorithm algorithm);
+  void add_message(VariableId variable, double time, double wait);
+
+  /// The device works until all of a pass is done, slower beside a collective. Its end.
+  [[nodiscard]] double compute(double from, double length) const {
+    const double beside = 1.0 - c_.cluster.collective.interference;
+    const double shared = std::clamp(stream_.free - from, 0.0, length / beside);
+    return from + shared + (length - beside * shared);
+  }
+  /// When a gradient may leave of which a `share` of the backward pass may run beside communication.
+  [[nodiscard]] double leaves(double ready, double begin, double end, double share) const {
+    if (graph_.overlap == Overlap::None || share <= 0.0) return end;
+    return std::max(ready, begin + (1.0 - share) * pass_);
+  }
+  void launch(const Message& message, double from, std::vector<double>& arrived);
+  double iterate();
+  [[nodiscard]] StepLoads loads() const;
+
+  const EstimateContext& c_;
+  const Strategy& strategy_;
+  const GraphStrategy& graph_;
+  EstimatedServers servers_;
+  std::vector<Message> messages_;  ///< in launch order
+  double rebuild_ = 0.0;           ///< from sufficient factors
+  double pass_ = 0.0;              ///< one backward pass
+  double ahead_ = 0.0;             ///< one forward pass
+  Resource stream_;
+  double device_free_ = 0.0;
+  std::vector<double> gates_;  ///< by layer: its variables are there for the next iteration
+  int iterations_ = 0;
+};
+
+void EstimatedStep::add_message(VariableId variable, double time, double wait) {
+  messages_.push_back({.variables = {variable},
+                       .ready_layer = c_.model.variable(variable).layer,
+                       .wait = wait,
+                       .time = time + graph_.per_operation_cost.value(),
+                       .priority = strategy_.variables[variable].priority});
+}
+
+void EstimatedStep::collect_messages() {
+  std::map<CollectiveAlgorithm, std::vector<Gradient>> dense;
+  const auto batch = c_.profile.micro_steps * c_.profile.batch;
+  std::vector<double> ready(c_.backward.size());
+  double elapsed = 0.0;
+  for (std::size_t layer = ready.size(); layer-- > 0;) ready[layer] = elapsed += c_.backward[layer];
+  for (const VariableId id : c_.backward_order) {
+    const VariableStrategy& how = strategy_.variables[id];
+    const Variable& variable = c_.model.variable(id);
+    for (const Shard& shard : how.shards) {
+      if (std::holds_alternative<SfbSynchronizer>(shard.synchronizer)) {
+        const double rows = static_cast<double>(batch) * std::max(1.0, c_.model.layer(variable.layer).dense_rows);
+        const auto m = static_cast<double>(variable.shape.front());
+        const double k = static_cast<double>(variable.elements()) / m;
+        const double bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
+        add_message(id, c_.collective(c_.all, CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto, bytes), 0.0);
+        rebuild_ += rebuild_time(c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device),
+                                 c_.profile.precision, 2.0 * rows * m * k * (static_cast<double>(c_.ranks.size()) - 1))
+                        .value();
+      }
+      const auto* reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer);
+      if (reduce == nullptr) continue;
+      const double bytes = wire_bytes(variable, how, shard.elements, batch);
+      if (travels_sparse(variable, how)) {
+        add_message(id, c_.collective(c_.all, CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto, bytes), 0.0);
+        continue;
+      }
+      const CollectiveAlgorithm asked =
+          reduce->algorithm == CollectiveAlgorithm::Auto ? graph_.algorithm : reduce->algorithm;
+      dense[asked == CollectiveAlgorithm::Auto ? c_.library : asked].push_back(
+          {.variable = id,
+           .bytes = bytes,
+           .ready = Seconds{graph_.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed},
+           .group = reduce->group,
+           .priority = how.priority});
+    }
+  }
+  for (const auto& [algorithm, gradients] : dense) add_fused(gradients, algorithm);
+  std::stable_sort(messages_.begin(), messages_.end(),
+                   [](const Message& a, const Message& b) { return a.ready_layer > b.ready_layer; });
+}
+
+void EstimatedStep::add_fused(const std::vector<Gradient>& dense, CollectiveAlgorithm algorithm) {
+  const double operation = graph_.per_operation_cost.value();
+  const auto time = [&](double bytes) {
+    return c_.collective(c_.all, CollectivePrimitive::AllReduce, algorithm, bytes) + operation;
+  };
+  const DeviceClass& device = c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device);
+  const auto limit = static_cast<double>(graph_.scheduling.partition.count);
+  for (const Bucket& bucket : fuse(graph_.fusion, dense, [&](double bytes) { return Seconds{time(bytes)}; })) {
+    Message message{.variables = {}, .wait = bucket.wait.value(), .priority = bucket.priority};
+    message.ready_layer = c_.model.layer_count();
+    for (const std::size_t member : bucket.members) {
+      const VariableId id = dense[member].variable;
+      message.variables.push_back(id);
+      message.ready_layer = std::min(message.ready_layer, c_.model.variable(id).layer);
+      message.time += compression_time(strategy_.variables[id], dense[member].bytes, device).value();
+    }
+    if (graph_.fusion.copies && bucket.members.size() > 1)
+      message.time += 4.0 * bucket.bytes / device.memory_bandwidth.value();
+    const int pieces = pieces_of(bucket.bytes, limit);
+    message.time += pieces * time(bucket.bytes / pieces);
+    messages_.push_back(std::move(message));
+  }
+}
+
+void EstimatedStep::launch(const Message& message, double from, std::vector<double>& arrived) {
+  const double end = stream_.serve(from + message.wait, message.time);
+  for (const VariableId id : message.variables) {
+    double& layer = arrived[c_.model.variable(id).layer];
+    layer = std::max(layer, end);
+  }
+}
+
+/// From the start of a step to that of the next.
+double EstimatedStep::iterate() {
+  const std::size_t layers = c_.forward.size();
+  const double begin = device_free_;
+  gates_.resize(layers, 0.0);
+  if (graph_.pull_at_step_start) servers_.pull_all(begin, gates_);
+  double now = begin;
+  for (std::size_t layer = 0; layer < layers; ++layer) now = compute(std::max(now, gates_[layer]), c_.forward[layer]);
+  now += (c_.profile.micro_steps - 1) * (ahead_ + pass_);
+  const double backward = now;
+  const bool in_order = graph_.scheduling.ordering == Ordering::Fifo;
+  const double share =
+      c_.node_count() > 1 ? graph_.collectives_overlap.between_nodes : graph_.collectives_overlap.in_node;
+  const bool beside = graph_.overlap == Overlap::WaitFree && share > 0.0 && in_order;
+  std::vector<double> ready(layers);
+  std::vector<double> arrived(layers, 0.0);
+  auto next = messages_.begin();
+  for (std::size_t layer = layers; layer-- > 0;) {
+    now = ready[layer] = compute(now, c_.backward[layer]);
+    for (; beside && next != messages_.end() && next->ready_layer >= layer; ++next)
+      launch(*next, leaves(now, backward, now, share), arrived);
+  }
+  const double computed = now;
+  if (!in_order) {
+    // The most urgent of those that are there; ends of single ones matter less than when all have passed.
+    std::vector<const Message*> order;
+    for (const Message& message : messages_) order.push_back(&message);
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Message* a, const Message* b) { return a->priority < b->priority; });
+    double last = 0.0;
+    for (const Message& message : messages_) {
+      const double from = leaves(ready[message.ready_layer], backward, computed, share);
+      last = stream_.serve(from + message.wait, message.time);
+    }
+    double behind = 0.0;
+    for (auto message = order.rbegin(); message != order.rend(); ++message) {
+      const double from = leaves(ready[(*message)->ready_layer], backward, computed, share);
+      const double end = std::max(from + (*message)->wait + (*message)->time, last - behind);
+      behind += (*message)->time;
+      for (const VariableId id : (*message)->variables) {
+        double& layer = arrived[c_.model.variable(id).layer];
+        layer = std::max(layer, end);
+      }
+    }
+    next = messages_.end();
+  }
+  for (; next != messages_.end(); ++next)
+    launch(*next, leaves(ready[next->ready_layer], backward, computed, share), arrived);
+  double returned = 0.0;
+  std::vector<double> pulled(layers, 0.0);
+  if (!servers_.empty()) {
+    std::vector<double> leave(layers);
+    const OverlapShares& shares = graph_.servers_overlap;
+    const double out = std::min(shares.in_node, c_.node_count() > 1 ? shares.between_nodes : 1.0);
+    for (std::size_t layer = 0; layer < layers; ++layer) leave[layer] = leaves(ready[layer], backward, computed, out);
+    servers_.push_all(leave);
+    for (const Served& one : servers_.served()) returned = std::max(returned, one.updated.last);
+    if (!graph_.pull_at_step_start) servers_.pull_all(0.0, pulled);
+  }
+  const double all_arrived = std::max(*std::max_element(arrived.begin(), arrived.end()),
+                                      *std::max_element(pulled.begin(), pulled.end()));
+  const bool updates_here = !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
+  const double update = updates_here ? c_.update : 0.0;
+  if (graph_.gate == Gate::All) {
+    device_free_ = std::max({computed, all_arrived, graph_.pull_at_step_start ? returned : 0.0}) + update + rebuild_;
+    std::fill(gates_.begin(), gates_.end(), 0.0);
+    return device_free_;
+  }
+  // Updates of layers stand on the device before their forward passes.
+  device_free_ = computed + update + rebuild_;
+  for (std::size_t layer = 0; layer < layers; ++layer) gates_[layer] = std::max(arrived[layer], pulled[layer]);
+  return device_free_;
+}
+
+StepLoads EstimatedStep::loads() const {
+  StepLoads out;
+  servers_.count(out);
+  const double times = 1.0 / iterations_;
+  for (Seconds* kind : {&out.copies, &out.worker_link, &out.server_link, &out.host_threads, &out.server_threads})
+    *kind *= times;
+  out.collectives = Seconds{times * stream_.busy};
+  out.compute = Seconds{c_.profile.micro_steps * (ahead_ + pass_) + c_.update};
+  return out;
+}
+
+}  // namespace
+
+Evaluation estimate_step(const EstimateContext& context, const Strategy& strategy) {
+  if (has_sharded(strategy)) return estimate_sharded(context, strategy);
+  return EstimatedStep(context, strategy).run();
+}
+
+}  // namespace simsync::detail

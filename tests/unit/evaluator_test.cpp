@@ -1,0 +1,121 @@
+// Estimates of a step beside replays: steps on paper, bounds, and how both rank random strategies.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "sim/engine/evaluators.hpp"
+#include "sim/plan/step_estimate.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+#include "tests/support/random_strategy.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+/// Places in ascending order; equal values share the mean of theirs.
+std::vector<double> ranks_of(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> out(values.size());
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t end = i + 1;
+    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
+    for (std::size_t k = i; k < end; ++k) out[order[k]] = 0.5 * static_cast<double>(i + end - 1);
+    i = end;
+  }
+  return out;
+}
+
+/// Spearman's rank correlation.
+double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> x = ranks_of(a);
+  const std::vector<double> y = ranks_of(b);
+  const double mean = 0.5 * static_cast<double>(a.size() - 1);
+  double covariance = 0.0;
+  double of_x = 0.0;
+  double of_y = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    covariance += (x[i] - mean) * (y[i] - mean);
+    of_x += (x[i] - mean) * (x[i] - mean);
+    of_y += (y[i] - mean) * (y[i] - mean);
+  }
+  return covariance / std::sqrt(of_x * of_y);
+}
+
+struct Ranked {
+  double correlation = 0.0;
+  int over_bound = 0;  ///< replays that are not below the bound of the estimate
+  int count = 0;
+  double mean_error = 0.0;  ///< of log(estimate / replay), absolute
+};
+
+Ranked rank_random(const char* model, int workers, int count, std::uint64_t seed) {
+  const Problem problem = prepare({.model = model,
+                                   .cluster = "g4dn.12xlarge",
+                                   .strategy = "ddp",
+                                   .workers = workers,
+                                   .batch = {},
+                                   .settings = {{"memory", "ignore"}, {"solver", "native"}}});
+  const auto estimating = estimating_evaluator(problem);
+  const auto replaying = replaying_evaluator(problem);
+  Random random(seed);
+  std::vector<double> estimated;
+  std::vector<double> replayed;
+  Ranked out;
+  for (; out.count < count; ++out.count) {
+    const Strategy strategy = draw_strategy(random, problem.model, workers, workers / 4);
+    const Evaluation estimate = estimating->evaluate(strategy);
+    estimated.push_back(estimate.step.value());
+    replayed.push_back(replaying->evaluate(strategy).step.value());
+    if (replayed.back() >= 0.98 * estimate.bound.value()) ++out.over_bound;
+    out.mean_error += std::abs(std::log(estimated.back() / replayed.back())) / count;
+    if (std::getenv("SIMSYNC_SHOW") != nullptr) printf("%g %g %g ps=%d sched=%d\n", estimated.back(), replayed.back(), estimate.bound.value(), static_cast<int>(std::count_if(strategy.variables.begin(), strategy.variables.end(), [](const auto& v){ return std::holds_alternative<PsSynchronizer>(v.shards.front().synchronizer);})), static_cast<int>(strategy.graph.scheduling.credit.count));
+  }
+  out.correlation = rank_correlation(estimated, replayed);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a collective step on paper", "[evaluator]") {
+  // Four nodes, 1 GB/s. Backward 3 + 2 s; the gradient of the last layer, 2 GB, leaves after 3 s of it: a ring moves
+  // 2 x 3/4 x 2 GB = 3 s. It ends 1 s after the backward pass; that of the first layer follows, 1.5 s: 1 + 2 + 5 + 2.5.
+  const LabModel lab{{.bytes = 1e9, .forward = 1.0, .backward = 2.0}, {.bytes = 2e9, .forward = 2.0, .backward = 3.0}};
+  const Cluster cluster = lab_cluster(4, 1);
+  const StepEstimator estimator(lab.model, lab.profile, cluster, 4);
+  const Evaluation estimate = estimator.estimate(all_reduced(lab.model, 4));
+  CHECK_THAT(estimate.step.value(), WithinRel(10.5, 1e-6));
+  CHECK_THAT(estimate.loads.collectives.value(), WithinRel(4.5, 1e-6));
+  CHECK_THAT(estimate.bound.value(), WithinRel(8.0, 1e-6));
+}
+
+TEST_CASE("a step with a server on paper", "[evaluator]") {
+  // Four workers push 1 GB each to a server with 1 GB/s: 4 s, and as long back. Nothing hides but the pass itself:
+  // forward 1 s, backward 2 s.
+  const LabModel lab{{.bytes = 1e9, .forward = 1.0, .backward = 2.0}};
+  const Cluster cluster = lab_cluster(4, 1, {}, 1);
+  const StepEstimator estimator(lab.model, lab.profile, cluster, 4);
+  const Evaluation estimate = estimator.estimate(on_server(lab.model, 4, {4, -1}));
+  CHECK_THAT(estimate.step.value(), WithinRel(11.0, 1e-3));
+  CHECK_THAT(estimate.loads.server_link.value(), WithinRel(4.0, 1e-6));
+  CHECK_THAT(estimate.loads.worker_link.value(), WithinRel(1.0, 1e-6));
+}
+
+TEST_CASE("estimates rank random strategies as replays do", "[evaluator]") {
+  const Ranked ranked = rank_random("resnet50", 16, 100, 3);
+  CAPTURE(ranked.correlation, ranked.mean_error, ranked.over_bound);
+  CHECK(ranked.correlation >= 0.95);
+  CHECK(ranked.over_bound == ranked.count);
+}
+
+TEST_CASE("estimates rank a thousand strategies on 64 devices as replays do", "[.][thousand]") {
+  for (const char* model : {"resnet50", "bert-large"}) {
+    const Ranked ranked = rank_random(model, 64, 500, 4);
+    CAPTURE(model, ranked.mean_error, ranked.over_bound);
+    CHECK(ranked.correlation >= 0.95);
+  }
+}

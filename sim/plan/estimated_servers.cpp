@@ -19,6 +19,9 @@ EstimatedServers::EstimatedServers(const EstimateContext& context, const Strateg
     : c_(context), strategy_(strategy), graph_(strategy.graph), nodes_(static_cast<std::size_t>(c_.cluster.node_count())) {
   cut();
   if (served_.empty()) return;
+  std::set<int> serving;
+  for (const Served& one : served_) serving.insert(one.ps.server.node);
+  servers_ = static_cast<int>(serving.size());
   std::vector<std::vector<std::size_t>> of_variable(c_.model.variables().size());
   for (std::size_t i = 0; i < served_.size(); ++i) of_variable[served_[i].variable].push_back(i);
   for (const std::size_t place : reading_order(strategy, c_.backward_order.size()))
@@ -84,10 +87,10 @@ void EstimatedServers::push_all(const std::vector<double>& ready) {
     const double at = ready[c_.model.variable(one.variable).layer];
     Queued next{{at, at}, i};
     if (one.ps.local_aggregation) aggregate(next.moving, one);
-    call(next.moving, one, one.bytes);
+    call(next.moving, one, calls_);
     waiting.push_back(next);
   }
-  if (by_priority() && !graph_.scheduling.pulls_only) order(waiting);
+  if (by_priority() && !graph_.scheduling.pulls_only) order(waiting, true);
   for (Queued& next : waiting) {
     Served& one = served_[next.served];
     const double gathered = one.sparse && one.ps.local_aggregation ? one.bytes * c_.per_node : one.bytes;
@@ -96,6 +99,8 @@ void EstimatedServers::push_all(const std::vector<double>& ready) {
     apply(next.moving, one);
     one.updated = next.moving;
   }
+  for (Served& one : served_)
+    if (is_refreshed(one)) fetch(one.updated, one);
 }
 
 void EstimatedServers::pull_all(double start, std::vector<double>& arrived) {
@@ -107,7 +112,7 @@ void EstimatedServers::pull_all(double start, std::vector<double>& arrived) {
   if (!graph_.pull_at_step_start)
     std::stable_sort(waiting.begin(), waiting.end(),
                      [](const Queued& a, const Queued& b) { return a.moving.first < b.moving.first; });
-  if (graph_.scheduling.ordering == Ordering::Priority) order(waiting);
+  if (graph_.scheduling.ordering == Ordering::Priority) order(waiting, false);
   for (Queued& next : waiting) {
     const Served& one = served_[next.served];
     bring(next.moving, one);
@@ -118,7 +123,7 @@ void EstimatedServers::pull_all(double start, std::vector<double>& arrived) {
 
 /// Whoever is there goes in the order of priority; who comes later, and is more urgent, goes before those that have
 /// not begun.
-void EstimatedServers::order(std::vector<Queued>& waiting) const {
+void EstimatedServers::order(std::vector<Queued>& waiting, bool to_server) const {
   const auto less_urgent = [&](const Queued& a, const Queued& b) {
     const int pa = served_[a.served].how->priority;
     const int pb = served_[b.served].how->priority;
@@ -139,9 +144,24 @@ void EstimatedServers::order(std::vector<Queued>& waiting) const {
     const Served& one = served_[there.back().served];
     out.push_back(there.back());
     there.pop_back();
-    now += one.bytes / c_.between.rate;
+    now += turn_of(one, to_server);
   }
   waiting = std::move(out);
+}
+
+/// How long a worker's queue is busy with it: with bytes through its own link, through those of all servers, which all
+/// workers share, or through its connections to them.
+double EstimatedServers::turn_of(const Served& one, bool to_server) const {
+  const double rate = c_.link_rate[static_cast<std::size_t>(one.ps.server.node)];
+  const bool by_host = to_server ? one.ps.local_aggregation : one.ps.local_replication;
+  const double streams = servers_ * std::max(1, graph_.streams_per_server);
+  return (by_host ? 1.0 : c_.per_node) * one.bytes *
+         std::max({1.0 / c_.between.rate, remote_nodes(one) / (servers_ * rate), 1.0 / (streams * c_.between.cap)});
+}
+
+/// Hosts refresh their copies inside the step, as soon as a variable is updated.
+bool EstimatedServers::is_refreshed(const Served& one) const {
+  return graph_.pull_at_step_start && one.ps.local_replication;
 }
 
 void EstimatedServers::aggregate(Moving& moving, const Served& one) {
@@ -167,9 +187,9 @@ void EstimatedServers::aggregate(Moving& moving, const Served& one) {
   moving.last = std::max(moving.last, shared.last);
 }
 
-void EstimatedServers::call(Moving& moving, const Served& one, double bytes) {
+void EstimatedServers::call(Moving& moving, const Served& one, Resource& calls) {
   if (graph_.rpc == RpcCosts{} || remote_nodes(one) == 0) return;
-  moving.pass(calls_, graph_.rpc.of(bytes, static_cast<int>(one.messages)).value(), one.pieces);
+  moving.pass(calls, graph_.rpc.of(one.bytes, static_cast<int>(one.messages)).value(), one.pieces);
 }
 
 void EstimatedServers::cross(Moving& moving, const Served& one, double node_bytes, bool to_server) {
@@ -187,21 +207,25 @@ void EstimatedServers::cross(Moving& moving, const Served& one, double node_byte
   at_worker.pass(to_server ? sends_ : receives_, bytes / c_.between.rate, one.pieces, latency);
   at_server.pass(to_server ? server.in : server.out, remote * bytes / rate, one.pieces, latency);
   const double streams = graph_.streams_per_server > 0 ? graph_.streams_per_server : senders;
-  stream.pass_alone(bytes / (streams * c_.between.cap), one.pieces, latency);
+  const double on_stream = bytes / (streams * c_.between.cap);
+  if (graph_.streams_per_server > 0) {
+    stream.pass(to_server ? server.connection_in : server.connection_out, on_stream, one.pieces, latency);
+  } else {
+    stream.pass_alone(on_stream, one.pieces, latency);
+  }
   moving.first = std::max({at_worker.first, at_server.first, stream.first});
   moving.last = std::max({at_worker.last, at_server.last, stream.last});
   if (!to_server) server.own += bytes;
 }
 
-/// `count` works of `length` each for all pieces, on so many of the server's threads.
-void EstimatedServers::work(Moving& moving, const Served& one, double length, double threads, double count,
-                            bool in_turn) {
+void EstimatedServers::work(Moving& moving, const Served& one, Resource& threads, const Works& works) {
   const bool gpu = one.ps.server.gpu >= 0;
   const double all = gpu ? 1.0 : c_.cluster.group_of(one.ps.server.node).cpu.threads;
   Moving shared = moving;
-  shared.pass(node_of(one).threads, count * length * std::min(threads, all) / all, count * one.pieces);
+  shared.pass(threads, works.count * works.length * std::min(works.threads, all) / all, works.count * one.pieces);
   Moving chain = moving;
-  chain.pass_alone(in_turn ? count * length : length, (in_turn ? count : 1.0) * one.pieces);
+  const double links = works.in_turn ? works.count : 1.0;
+  chain.pass_alone(links * works.length, links * one.pieces);
   moving.first = std::max(shared.first, chain.first);
   moving.last = std::max(shared.last, chain.last);
 }
@@ -222,7 +246,7 @@ void EstimatedServers::sum(Moving& moving, const Served& one) {
     moving.first += group.cpu.dispatch_latency.value();
     moving.last += group.cpu.dispatch_latency.value();
   }
-  work(moving, one, length, threads, senders, graph_.update_at == UpdateAt::Server);
+  work(moving, one, node_of(one).threads, {length, threads, senders, graph_.update_at == UpdateAt::Server});
 }
 
 void EstimatedServers::apply(Moving& moving, const Served& one) {
@@ -237,19 +261,24 @@ void EstimatedServers::apply(Moving& moving, const Served& one) {
     length = one.pieces *
              host_pass(group.cpu, group.cpu.update_rate.value(), kUpdatePasses, one.bytes / one.pieces, threads);
   }
-  work(moving, one, length, threads, 1.0, false);
+  work(moving, one, node_of(one).threads, {length, threads});
 }
 
 void EstimatedServers::bring(Moving& moving, const Served& one) {
+  if (!is_refreshed(one)) fetch(moving, one);
+  to_devices(moving, one);
+}
+
+/// From its server to the hosts or devices that read it.
+void EstimatedServers::fetch(Moving& moving, const Served& one) {
   const bool proxy = one.ps.local_replication;
   const NodeGroup& group = c_.cluster.group_of(one.ps.server.node);
   if (one.ps.server.gpu < 0 && group.cpu.per_tensor.value() > 0.0) {
     const double receivers = proxy ? c_.node_count() : static_cast<double>(c_.ranks.size());
-    work(moving, one, one.messages * group.cpu.per_tensor.value(), 1.0, receivers, false);
+    work(moving, one, node_of(one).answers, {.length = one.messages * group.cpu.per_tensor.value(), .count = receivers});
   }
   cross(moving, one, proxy ? one.bytes : one.bytes * c_.per_node, false);
-  call(moving, one, one.bytes);
-  to_devices(moving, one);
+  call(moving, one, returns_);
 }
 
 void EstimatedServers::to_devices(Moving& moving, const Served& one) {
@@ -266,11 +295,11 @@ void EstimatedServers::count(StepLoads& loads) const {
   const auto most = [](Seconds& kind, double busy) { kind = std::max(kind, Seconds{busy}); };
   most(loads.copies, std::max({to_host_.busy, to_device_.busy, inside_.busy}));
   most(loads.worker_link, std::max(sends_.busy, receives_.busy));
-  most(loads.host_threads, std::max(sums_.busy, calls_.busy));
+  most(loads.host_threads, std::max(sums_.busy, calls_.busy + returns_.busy));
   for (std::size_t node = 0; node < nodes_.size(); ++node) {
     const ServerNode& server = nodes_[node];
     if (server.in.busy + server.out.busy <= 0.0) continue;
-    most(loads.server_threads, server.threads.busy);
+    most(loads.server_threads, server.threads.busy + server.answers.busy);
     // Its own workers send and receive through the same network, but for what it keeps itself.
     const bool is_worker = std::binary_search(c_.nodes.begin(), c_.nodes.end(), static_cast<int>(node));
     const double share = is_worker && receives_.busy > 0.0

@@ -10,7 +10,10 @@ namespace simsync::detail {
 struct ServerNode {
   Resource in;
   Resource out;
-  Resource threads;
+  Resource threads;        ///< that sum and apply
+  Resource answers;        ///< the same threads, which answer reads before all else
+  Resource connection_in;  ///< of one worker's node with it
+  Resource connection_out;
   double own = 0.0;  ///< bytes that its own workers read without the network
 };
 
@@ -23,7 +26,9 @@ struct Served {
   double messages = 1.0;  ///< of all pieces
   double pieces = 1.0;
   bool sparse = false;
-  Moving updated;  ///< when its server has applied all gradients, of the first piece and of the last
+  /// When its server has applied all gradients, and hosts have their copies where they keep some (is_refreshed): of the
+  /// first piece and of the last.
+  Moving updated;
 };
 
 /// One iteration after another of what servers and their workers do.
@@ -54,14 +59,24 @@ private:
   [[nodiscard]] int remote_nodes(const Served& one) const;
   [[nodiscard]] double host_pass(const CpuClass& cpu, double rate, double passes, double bytes, double& threads) const;
   void aggregate(Moving& moving, const Served& one);
-  void call(Moving& moving, const Served& one, double bytes);
+  void call(Moving& moving, const Served& one, Resource& calls);
   void cross(Moving& moving, const Served& one, double node_bytes, bool to_server);
   void sum(Moving& moving, const Served& one);
   void apply(Moving& moving, const Served& one);
-  void work(Moving& moving, const Served& one, double length, double threads, double count, bool in_turn);
+  /// Works of the threads of a server.
+  struct Works {
+    double length = 0.0;   ///< of one, for all pieces
+    double threads = 1.0;  ///< that it takes
+    double count = 1.0;
+    bool in_turn = false;  ///< one after another
+  };
+  void work(Moving& moving, const Served& one, Resource& threads, const Works& works);
   void bring(Moving& moving, const Served& one);
+  void fetch(Moving& moving, const Served& one);
   void to_devices(Moving& moving, const Served& one);
-  void order(std::vector<Queued>& waiting) const;
+  void order(std::vector<Queued>& waiting, bool to_server) const;
+  [[nodiscard]] double turn_of(const Served& one, bool to_server) const;
+  [[nodiscard]] bool is_refreshed(const Served& one) const;
   ServerNode& node_of(const Served& one) { return nodes_[static_cast<std::size_t>(one.ps.server.node)]; }
 
   const EstimateContext& c_;
@@ -70,11 +85,13 @@ private:
   std::vector<Served> served_;        ///< in backward order
   std::vector<std::size_t> reading_;  ///< order of pulls
   std::vector<ServerNode> nodes_;     ///< by node of the cluster
+  int servers_ = 0;                   ///< that serve anything
   Resource to_host_;
   Resource to_device_;
   Resource inside_;
   Resource sums_;
-  Resource calls_;
+  Resource calls_;    ///< for pushes
+  Resource returns_;  ///< for pulls
   Resource sends_;
   Resource receives_;
 };

@@ -73,7 +73,15 @@ Ranked rank_random(const char* model, int workers, int count, std::uint64_t seed
     replayed.push_back(replaying->evaluate(strategy).step.value());
     if (replayed.back() >= 0.98 * estimate.bound.value()) ++out.over_bound;
     out.mean_error += std::abs(std::log(estimated.back() / replayed.back())) / count;
-    if (std::getenv("SIMSYNC_SHOW") != nullptr) printf("%g %g %g ps=%d sched=%d\n", estimated.back(), replayed.back(), estimate.bound.value(), static_cast<int>(std::count_if(strategy.variables.begin(), strategy.variables.end(), [](const auto& v){ return std::holds_alternative<PsSynchronizer>(v.shards.front().synchronizer);})), static_cast<int>(strategy.graph.scheduling.credit.count));
+    if (std::getenv("SIMSYNC_SHOW") != nullptr) {
+      int servers = 0, repl = 0, agg = 0, ps = 0;
+      for (const auto& v : strategy.variables)
+        if (const auto* p = std::get_if<PsSynchronizer>(&v.shards.front().synchronizer)) {
+          ++ps; servers = std::max(servers, p->server.node + 1); repl = p->local_replication; agg = p->local_aggregation;
+        }
+      const auto& l = estimate.loads;
+      printf("%.4f est %.4f rep %.4f bound %.4f ps=%d credit=%ld part=%ld servers=%d repl=%d agg=%d | coll %.3f copy %.3f wl %.3f sl %.3f ht %.3f st %.3f\n", estimated.back()/replayed.back(), estimated.back(), replayed.back(), estimate.bound.value(), ps, long(strategy.graph.scheduling.credit.count), long(strategy.graph.scheduling.partition.count), servers, repl, agg, l.collectives.value(), l.copies.value(), l.worker_link.value(), l.server_link.value(), l.host_threads.value(), l.server_threads.value());
+    }
   }
   out.correlation = rank_correlation(estimated, replayed);
   return out;

@@ -1,6 +1,9 @@
 #include "sim/plan/estimate_context.hpp"
 
+#include <cmath>
+
 #include "platforms/topology.hpp"
+#include "sim/plan/collective_alone.hpp"
 #include "sim/plan/plan_writer.hpp"
 
 namespace simsync {
@@ -93,15 +96,22 @@ const GroupCosts& EstimateContext::replica_group(int distance) const {
 
 double EstimateContext::collective(const GroupCosts& costs, CollectivePrimitive primitive,
                                    CollectiveAlgorithm algorithm, double bytes) const {
-  if (costs.shape.ranks() < 2) return 0.0;
-  const auto [found, fresh] = known_.try_emplace({&costs, primitive, algorithm, bytes});
-  if (fresh) {
-    const Seconds time = choose(primitive, algorithm, costs, bytes).time;
-    const double ratio =
-        is_own(cluster.collective, algorithm) ? ratio_of(cluster.collective, primitive, costs.shape, bytes) : 1.0;
-    found->second = ratio * (time + collective_setup(cluster.collective, bytes)).value();
-  }
-  return found->second;
+  if (costs.shape.ranks() < 2 || bytes <= 0.0) return 0.0;
+  constexpr double kPerOctave = 8.0;
+  const auto size_of = [&](int step) { return std::exp2(step / kPerOctave); };
+  const auto below = static_cast<int>(std::floor(kPerOctave * std::log2(bytes)));
+  const double low = known_time({&costs, primitive, algorithm, below}, size_of(below));
+  const double high = known_time({&costs, primitive, algorithm, below + 1}, size_of(below + 1));
+  const double share = (bytes - size_of(below)) / (size_of(below + 1) - size_of(below));
+  return low + share * (high - low) + collective_setup(cluster.collective, bytes).value();
+}
+
+double EstimateContext::known_time(const CollectiveSize& size, double bytes) const {
+  const auto [found, fresh] = known_.try_emplace(size);
+  if (!fresh) return found->second;
+  const auto& [costs, primitive, algorithm, step] = size;
+  const CollectiveChoice choice = choose(primitive, algorithm, *costs, bytes);
+  return found->second = costs->alone->time(primitive, choice.algorithm, choice.protocol, bytes).value();
 }
 
 }  // namespace detail

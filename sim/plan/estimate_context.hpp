@@ -22,7 +22,7 @@ struct Wire {
 struct EstimateContext {
   EstimateContext(const Model& m, const Profile& p, const Cluster& c, int workers);
 
-  /// Time of a collective, with its setup; remembered by size.
+  /// Time of a collective, with its setup: CollectiveAlone's at eight sizes an octave, and between them on a line.
   [[nodiscard]] double collective(const GroupCosts& costs, CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
                                   double bytes) const;
   /// Of a shard group, consecutive ranks, or of a replica group: every rank that is a multiple of so many.
@@ -53,7 +53,10 @@ struct EstimateContext {
 private:
   mutable std::map<int, GroupCosts> shard_groups_;
   mutable std::map<int, GroupCosts> replica_groups_;
-  mutable std::map<std::tuple<const GroupCosts*, CollectivePrimitive, CollectiveAlgorithm, double>, double> known_;
+  using CollectiveSize = std::tuple<const GroupCosts*, CollectivePrimitive, CollectiveAlgorithm, int>;
+  [[nodiscard]] double known_time(const CollectiveSize& size, double bytes) const;
+
+  mutable std::map<CollectiveSize, double> known_;  ///< s, without setup
 };
 
 /// A resource that serves one thing after another.

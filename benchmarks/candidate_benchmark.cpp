@@ -1,6 +1,5 @@
 // What a search pays for a candidate once files are read, on 16 nodes of four GPUs.
 #include <benchmark/benchmark.h>
-
 #include <fmt/format.h>
 
 #include "benchmarks/problems.hpp"
@@ -22,8 +21,7 @@ void BM_Replayed(benchmark::State& state, const char* model, const char* strateg
   }
   state.counters["candidates/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
-  state.counters["flows"] =
-      benchmark::Counter(static_cast<double>(flows), benchmark::Counter::kAvgIterations);
+  state.counters["flows"] = benchmark::Counter(static_cast<double>(flows), benchmark::Counter::kAvgIterations);
 }
 
 void register_all() {

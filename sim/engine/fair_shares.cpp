@@ -234,7 +234,7 @@ bool FairShares::take_in_across(int id) {
   const bool is_full = link.left <= kRounding * link.bandwidth;
   const bool is_overfull = link.load - link.given_up > link.bandwidth * (1.0 + kRounding);
   const double limit = std::max(0.0, link.next_level);
-  bool frees = false;    // those that it holds up may become faster
+  bool frees = false;     // those that it holds up may become faster
   bool squeezes = false;  // some are too fast
   if (link.next_level >= 0.0) {
     frees = holds_others && is_less(level, limit);

@@ -4,7 +4,6 @@
 #include <limits>
 #include <vector>
 
-
 namespace simsync::detail {
 
 /// Flows along one path have one rate. Rates are max-min fair: every flow is held up, by its cap or by a link that is
@@ -101,11 +100,11 @@ private:
 
   std::vector<Link> links_;
   std::vector<Path> paths_;
-  std::vector<int> changed_;      ///< links
-  std::vector<int> met_;          ///< links of the paths that are taken in, and changed ones
-  std::vector<int> taken_in_;     ///< paths
-  std::vector<int> capped_;       ///< of these, with a cap, the lowest first
-  std::vector<Share> shares_;     ///< a heap; entries may be out of date, then too low
+  std::vector<int> changed_;   ///< links
+  std::vector<int> met_;       ///< links of the paths that are taken in, and changed ones
+  std::vector<int> taken_in_;  ///< paths
+  std::vector<int> capped_;    ///< of these, with a cap, the lowest first
+  std::vector<Share> shares_;  ///< a heap; entries may be out of date, then too low
   std::vector<int> with_new_rate_;
 };
 

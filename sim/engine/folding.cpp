@@ -146,8 +146,8 @@ Folding folded_by_class(const Plan& plan, const Cluster& cluster) {
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const int node = plan.nodes[i];
     const NodeGroup& group = cluster.group_of(node);
-    const auto [known, fresh] = seen.try_emplace(
-        {group.compute_slowdown, group.device, apart.contains(node) ? node : -1}, folded.nodes.size());
+    const auto [known, fresh] =
+        seen.try_emplace({group.compute_slowdown, group.device, apart.contains(node) ? node : -1}, folded.nodes.size());
     if (fresh) {
       folded.nodes.push_back(static_cast<int>(i));
       folded.stands_for.push_back(0);

@@ -40,8 +40,8 @@ private:
   };
   struct Path {
     std::vector<int> links;  ///< each once
-    double rate = 0.0;    ///< of each flow
-    double served = 0.0;  ///< bytes of each flow, until `since`
+    double rate = 0.0;       ///< of each flow
+    double served = 0.0;     ///< bytes of each flow, until `since`
     double since = 0.0;
     std::vector<Flow> flows;  ///< a heap: the one that ends first is in front
   };

@@ -71,8 +71,7 @@ EstimateContext::EstimateContext(const Model& m, const Profile& p, const Cluster
   for (int node = 0; node < c.node_count(); ++node) {
     const int other = node == ranks.front().node ? (node + 1) % c.node_count() : ranks.front().node;
     const bool has_network = other != node && !c.group_of(node).nic_link.empty();
-    const Wire wire =
-        has_network ? wire_along(topology, topology.path({other, -1}, {node, -1})) : Wire{};
+    const Wire wire = has_network ? wire_along(topology, topology.path({other, -1}, {node, -1})) : Wire{};
     link_rate.push_back(wire.rate);
     if (node == nodes.back()) between = wire;
   }

@@ -34,20 +34,20 @@ struct EstimateContext {
   const Profile& profile;
   const Cluster& cluster;
   std::vector<Place> ranks;
-  std::vector<int> nodes;    ///< with ranks
-  int per_node = 1;          ///< most ranks of a node
-  double slowdown = 1.0;     ///< of the slowest rank, with what it varies by
+  std::vector<int> nodes;  ///< with ranks
+  int per_node = 1;        ///< most ranks of a node
+  double slowdown = 1.0;   ///< of the slowest rank, with what it varies by
   std::vector<VariableId> backward_order;
   std::vector<std::vector<VariableId>> variables_of;  ///< by layer, in backward order
   std::vector<double> forward;                        ///< s by layer
   std::vector<double> backward;                       ///< with what is computed again
   double update = 0.0;
-  GroupCosts all;                   ///< of collectives over all ranks
-  GroupCosts inside;                ///< over the ranks of the fullest node
-  Wire copy;                        ///< device to host
-  Wire between;                     ///< host to host
-  std::vector<double> link_rate;    ///< by node of the cluster: of its network, one direction
-  CpuClass host;                    ///< slowest of the workers'
+  GroupCosts all;                 ///< of collectives over all ranks
+  GroupCosts inside;              ///< over the ranks of the fullest node
+  Wire copy;                      ///< device to host
+  Wire between;                   ///< host to host
+  std::vector<double> link_rate;  ///< by node of the cluster: of its network, one direction
+  CpuClass host;                  ///< slowest of the workers'
   CollectiveAlgorithm library = CollectiveAlgorithm::Ring;
 
 private:

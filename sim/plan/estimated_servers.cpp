@@ -10,13 +10,16 @@
 namespace simsync::detail {
 namespace {
 
-constexpr double kSumPasses = 3.0;     // as VariableOnServers
+constexpr double kSumPasses = 3.0;  // as VariableOnServers
 constexpr double kUpdatePasses = 5.0;
 
 }  // namespace
 
 EstimatedServers::EstimatedServers(const EstimateContext& context, const Strategy& strategy)
-    : c_(context), strategy_(strategy), graph_(strategy.graph), nodes_(static_cast<std::size_t>(c_.cluster.node_count())) {
+    : c_(context),
+      strategy_(strategy),
+      graph_(strategy.graph),
+      nodes_(static_cast<std::size_t>(c_.cluster.node_count())) {
   cut();
   if (served_.empty()) return;
   std::set<int> serving;
@@ -53,7 +56,8 @@ void EstimatedServers::cut() {
         same->messages += 1.0;
         continue;
       }
-      served_.push_back({.variable = id, .how = &how, .ps = *ps, .bytes = bytes, .sparse = travels_sparse(variable, how)});
+      served_.push_back(
+          {.variable = id, .how = &how, .ps = *ps, .bytes = bytes, .sparse = travels_sparse(variable, how)});
     }
     for (std::size_t i = first; i < served_.size() && scheduled(); ++i) {
       Served& one = served_[i];
@@ -74,8 +78,7 @@ int EstimatedServers::remote_nodes(const Served& one) const {
 
 double EstimatedServers::host_pass(const CpuClass& cpu, double rate, double passes, double bytes,
                                    double& threads) const {
-  const HostPass pass =
-      detail::host_pass(cpu, {graph_.parallel_host_ops, BytesPerSecond{rate}, passes}, bytes);
+  const HostPass pass = detail::host_pass(cpu, {graph_.parallel_host_ops, BytesPerSecond{rate}, passes}, bytes);
   threads = pass.threads;
   return pass.time.value();
 }
@@ -149,14 +152,25 @@ void EstimatedServers::order(std::vector<Queued>& waiting, bool to_server) const
   waiting = std::move(out);
 }
 
-/// How long a worker's queue is busy with it: with bytes through its own link, through those of all servers, which all
-/// workers share, or through its connections to them.
+/// Pieces of it that a worker has on their way at a time.
+double EstimatedServers::in_flight(const Served& one) const {
+  return 1.0 + std::floor(static_cast<double>(graph_.scheduling.credit.count) * one.pieces / one.bytes);
+}
+
+/// How long a worker's queue is busy with it: with bytes through its own link, through those of the servers that are
+/// busy at a time, which all workers share, or through its connections to them; and with the way of each piece. Of S
+/// servers J messages on their way, each at any of them, keep S J / (J + S - 1) busy (a balanced closed network).
 double EstimatedServers::turn_of(const Served& one, bool to_server) const {
   const double rate = c_.link_rate[static_cast<std::size_t>(one.ps.server.node)];
   const bool by_host = to_server ? one.ps.local_aggregation : one.ps.local_replication;
-  const double streams = servers_ * std::max(1, graph_.streams_per_server);
+  const double on_the_way = in_flight(one) * std::max(1, remote_nodes(one));
+  const double at_a_time = servers_ * on_the_way / (on_the_way + servers_ - 1);
+  const double streams = std::min<double>(servers_, in_flight(one)) * std::max(1, graph_.streams_per_server);
+  const double latency = c_.between.latency + c_.between.message + graph_.per_operation_cost.value();
   return (by_host ? 1.0 : c_.per_node) * one.bytes *
-         std::max({1.0 / c_.between.rate, remote_nodes(one) / (servers_ * rate), 1.0 / (streams * c_.between.cap)});
+             std::max(
+                 {1.0 / c_.between.rate, remote_nodes(one) / (at_a_time * rate), 1.0 / (streams * c_.between.cap)}) +
+         one.pieces * latency / in_flight(one);
 }
 
 /// Hosts refresh their copies inside the step, as soon as a variable is updated.
@@ -174,7 +188,8 @@ void EstimatedServers::aggregate(Moving& moving, const Served& one) {
     return;
   }
   const double encoding =
-      compression_time(*one.how, one.bytes, c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device)).value();
+      compression_time(*one.how, one.bytes, c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device))
+          .value();
   moving.pass(to_host_, encoding + one.bytes / std::min(c_.copy.rate, c_.copy.cap), one.pieces, c_.copy.latency);
   if (c_.per_node < 2) return;
   double threads = 1.0;
@@ -204,7 +219,12 @@ void EstimatedServers::cross(Moving& moving, const Served& one, double node_byte
   Moving at_worker = moving;
   Moving at_server = moving;
   Moving stream = moving;
-  at_worker.pass(to_server ? sends_ : receives_, bytes / c_.between.rate, one.pieces, latency);
+  const bool by_credit = graph_.scheduling.credit.count > 0 && !(to_server && graph_.scheduling.pulls_only);
+  const double on_link = bytes / c_.between.rate;
+  const double on_queue = by_credit ? std::max(on_link, turn_of(one, to_server)) : on_link;
+  Resource& worker = to_server ? sends_ : receives_;
+  at_worker.pass(worker, on_queue, one.pieces, latency);
+  worker.busy -= on_queue - on_link;  // the link waits with its queue
   at_server.pass(to_server ? server.in : server.out, remote * bytes / rate, one.pieces, latency);
   const double streams = graph_.streams_per_server > 0 ? graph_.streams_per_server : senders;
   const double on_stream = bytes / (streams * c_.between.cap);
@@ -275,7 +295,8 @@ void EstimatedServers::fetch(Moving& moving, const Served& one) {
   const NodeGroup& group = c_.cluster.group_of(one.ps.server.node);
   if (one.ps.server.gpu < 0 && group.cpu.per_tensor.value() > 0.0) {
     const double receivers = proxy ? c_.node_count() : static_cast<double>(c_.ranks.size());
-    work(moving, one, node_of(one).answers, {.length = one.messages * group.cpu.per_tensor.value(), .count = receivers});
+    work(moving, one, node_of(one).answers,
+         {.length = one.messages * group.cpu.per_tensor.value(), .count = receivers});
   }
   cross(moving, one, proxy ? one.bytes : one.bytes * c_.per_node, false);
   call(moving, one, returns_);
@@ -302,11 +323,9 @@ void EstimatedServers::count(StepLoads& loads) const {
     most(loads.server_threads, server.threads.busy + server.answers.busy);
     // Its own workers send and receive through the same network, but for what it keeps itself.
     const bool is_worker = std::binary_search(c_.nodes.begin(), c_.nodes.end(), static_cast<int>(node));
-    const double share = is_worker && receives_.busy > 0.0
-                             ? 1.0 - std::min(1.0, server.own / (receives_.busy * c_.between.rate))
-                             : 0.0;
-    most(loads.server_link,
-         std::max(server.in.busy + share * receives_.busy, server.out.busy + share * sends_.busy));
+    const double share =
+        is_worker && receives_.busy > 0.0 ? 1.0 - std::min(1.0, server.own / (receives_.busy * c_.between.rate)) : 0.0;
+    most(loads.server_link, std::max(server.in.busy + share * receives_.busy, server.out.busy + share * sends_.busy));
   }
 }
 

@@ -75,6 +75,7 @@ private:
   void fetch(Moving& moving, const Served& one);
   void to_devices(Moving& moving, const Served& one);
   void order(std::vector<Queued>& waiting, bool to_server) const;
+  [[nodiscard]] double in_flight(const Served& one) const;
   [[nodiscard]] double turn_of(const Served& one, bool to_server) const;
   [[nodiscard]] bool is_refreshed(const Served& one) const;
   ServerNode& node_of(const Served& one) { return nodes_[static_cast<std::size_t>(one.ps.server.node)]; }

@@ -12,8 +12,8 @@ struct UnitTimes {
   double forward = 0.0;
   double backward = 0.0;
   double gather = 0.0;
-  double reduce = 0.0;   ///< over its shard group
-  double replicas = 0.0; ///< of its share, over replica groups
+  double reduce = 0.0;    ///< over its shard group
+  double replicas = 0.0;  ///< of its share, over replica groups
   bool root = false;
 };
 

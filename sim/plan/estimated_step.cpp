@@ -1,5 +1,6 @@
 // One strategy, iteration by iteration, on the resources of one worker and of the servers.
-#include <set>
+#include <cmath>
+#include <utility>
 
 #include "sim/plan/estimated_servers.hpp"
 #include "sim/plan/estimated_sharding.hpp"
@@ -32,15 +33,19 @@ public:
 
   Evaluation run() {
     const bool overlaps = graph_.gate == Gate::PerVariable;
-    constexpr int kIterations = 4;  // of steps that overlap with the next, until they repeat
-    double end = 0.0;
-    double before = 0.0;
-    for (int k = 0; k < (overlaps ? kIterations : 1); ++k) {
-      before = end;
-      end = iterate();
-      ++iterations_;
+    constexpr int kIterations = 6;
+    constexpr double kSame = 1e-3;  // as ReplayOptions::convergence
+    double end = iterate();
+    double step = end;
+    for (iterations_ = 1; overlaps && iterations_ < kIterations; ++iterations_) {
+      const double last = std::exchange(step, -end + iterate());
+      end += step;
+      if (iterations_ > 1 && std::abs(step - last) <= kSame * step) {
+        ++iterations_;
+        break;
+      }
     }
-    Evaluation out{.step = Seconds{end - before}, .bound = {}, .loads = loads()};
+    Evaluation out{.step = Seconds{step}, .bound = {}, .loads = loads()};
     for (const Seconds busy : {out.loads.compute, out.loads.collectives, out.loads.copies, out.loads.worker_link,
                                out.loads.server_link, out.loads.host_threads, out.loads.server_threads})
       out.bound = std::max(out.bound, busy);
@@ -223,8 +228,8 @@ double EstimatedStep::iterate() {
     for (const Served& one : servers_.served()) returned = std::max(returned, one.updated.last);
     if (!graph_.pull_at_step_start) servers_.pull_all(0.0, pulled);
   }
-  const double all_arrived = std::max(*std::max_element(arrived.begin(), arrived.end()),
-                                      *std::max_element(pulled.begin(), pulled.end()));
+  const double all_arrived =
+      std::max(*std::max_element(arrived.begin(), arrived.end()), *std::max_element(pulled.begin(), pulled.end()));
   const bool updates_here = !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
   const double update = updates_here ? c_.update : 0.0;
   if (graph_.gate == Gate::All) {

@@ -11,11 +11,11 @@ namespace simsync::test {
 
 /// What the variables of one strategy have in common.
 struct StrategyOdds {
-  double served = 0.5;   ///< share of variables on servers
-  double cut = 0.2;      ///< share of them that is cut into shards
-  double halved = 0.0;   ///< share of them that travels in fp16
-  int group_size = 1;    ///< collectives are fused by so many
-  int servers = 1;       ///< among so many nodes
+  double served = 0.5;  ///< share of variables on servers
+  double cut = 0.2;     ///< share of them that is cut into shards
+  double halved = 0.0;  ///< share of them that travels in fp16
+  int group_size = 1;   ///< collectives are fused by so many
+  int servers = 1;      ///< among so many nodes
   bool replicas = false;
   bool aggregates = true;
 };
@@ -67,11 +67,13 @@ inline Strategy draw_strategy(Random& random, const Model& model, int workers, i
     if (random.unit() < odds.halved) how.compressor = Compressor::Fp16;
     const bool served = random.unit() < odds.served;
     const std::int64_t rows = variable.shape.empty() ? 1 : variable.shape.front();
-    const std::int64_t shards = random.unit() < odds.cut ? std::min<std::int64_t>(rows, 2 + static_cast<std::int64_t>(random.below(6))) : 1;
+    const std::int64_t shards =
+        random.unit() < odds.cut ? std::min<std::int64_t>(rows, 2 + static_cast<std::int64_t>(random.below(6))) : 1;
     how.partition_axis = shards > 1 ? 0 : kWholeVariable;
     for (std::int64_t shard = 0; shard < shards; ++shard) {
       const std::int64_t own = rows * (shard + 1) / shards - rows * shard / shards;
-      Shard part{.elements = variable.elements() / rows * own, .synchronizer = AllReduceSynchronizer{.group = reduced / odds.group_size}};
+      Shard part{.elements = variable.elements() / rows * own,
+                 .synchronizer = AllReduceSynchronizer{.group = reduced / odds.group_size}};
       if (served)
         part.synchronizer = PsSynchronizer{.server = server(4.0 * static_cast<double>(part.elements)),
                                            .local_replication = odds.replicas && !variable.sparse,

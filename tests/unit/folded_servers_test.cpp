@@ -136,8 +136,8 @@ TEST_CASE("random plans with servers fold as they are simulated in full", "[grou
     simulated += chosen.simulated_ranks;
     ranks += drawn->plan.rank_count();
     CAPTURE(i);
-    const Prediction full =
-        replay(drawn->plan, drawn->cluster, {.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 3});
+    const Prediction full = replay(drawn->plan, drawn->cluster,
+                                   {.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 3});
     REQUIRE_THAT(chosen.step.value(), WithinRel(full.step.value(), 1e-9));
   }
   CAPTURE(folded, simulated, ranks);

@@ -7,7 +7,7 @@
 #include "base/divisors.hpp"
 #include "strategies/families.hpp"
 #include "strategies/partition.hpp"
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 
 namespace simsync {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/error.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/variable_on_servers.hpp"
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 
 namespace simsync::detail {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "strategies/families.hpp"
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/small_problems.hpp"
 

@@ -8,7 +8,7 @@
 #include "sim/plan/compile.hpp"
 #include "sim/plan/countdown.hpp"
 #include "sim/plan/service_queue.hpp"
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 

@@ -4,7 +4,7 @@
 #include "platforms/reader.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 #include "validate/calibrate/calibrate.hpp"

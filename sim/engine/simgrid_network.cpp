@@ -351,4 +351,8 @@ FlowNetwork& simgrid_network() {
   return network;
 }
 
+FlowNetwork* simsync_simgrid_network() {
+  return &simgrid_network();
+}
+
 }  // namespace simsync

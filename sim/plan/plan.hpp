@@ -79,10 +79,10 @@ struct Plan {
 };
 
 /// How long a compute op takes a rank in an iteration, on a device of speed 1. A rank draws how far each of its steps
-/// is from the mean, and one at its own pace a profiled step, each equally often in a block of steps: the same on every
-/// back end. Where neither is known it is
-/// `duration`. Ranks that nothing brings together do not begin all at once: in the first iteration their compute is
-/// longer by a random part of what all ranks take one after another.
+/// is from the mean. An asynchronous rank also draws one of the profiled steps, each equally often in a block of steps.
+/// Without either it takes Compute::duration. All back ends draw the same. Ranks that nothing brings together do not
+/// begin all at once: in the first iteration each computes longer, by a random share of the time that all ranks would
+/// take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 
 /// Steps in which a rank draws each profiled one equally often; 0: none are drawn.

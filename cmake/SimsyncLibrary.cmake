@@ -60,14 +60,14 @@ endfunction()
 # simsync_late(ROOM LOADER file SOURCES ... LIBRARIES targets...)
 #
 # For programs that call what is in SOURCES, part of simsync_ROOM, only now and then: the object library
-# simsync_ROOM_late has LOADER, which defines the same functions and finds them in the module simsync_ROOM_late.so.
+# simsync_ROOM_late has LOADER, which defines the same functions and finds them in the module simsync_ROOM_module.so.
 # A program that links it takes these definitions, because objects come before libraries, and needs LIBRARIES no more.
+# It has to depend on the module (add_dependencies).
 function(simsync_late room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LOADER" "SOURCES;LIBRARIES")
-  simsync_module(simsync_${room}_late_module LOADER ${arg_LOADER} SOURCES ${arg_SOURCES}
+  simsync_module(simsync_${room}_module LOADER ${arg_LOADER} SOURCES ${arg_SOURCES}
                  LIBRARIES simsync::base ${arg_LIBRARIES})
-  target_include_directories(simsync_${room}_late_module PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_include_directories(simsync_${room}_module PRIVATE "${PROJECT_SOURCE_DIR}")
   add_library(simsync_${room}_late OBJECT ${arg_LOADER})
   target_link_libraries(simsync_${room}_late PUBLIC simsync::${room} PRIVATE simsync_options)
-  add_dependencies(simsync_${room}_late simsync_${room}_late_module)
 endfunction()

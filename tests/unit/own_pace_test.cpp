@@ -77,12 +77,19 @@ TEST_CASE("without contention the throughput grows with the workers", "[async]")
 
 TEST_CASE("a saturated server bounds the throughput by its largest demand", "[async]") {
   // A step takes the server's link for 1 ms in each direction, and 6 ms in all.
-  const auto per_worker = [](int workers) {
-    return asynchronous(lab_cluster(workers, 1, {.nic = 1e9}, 1), workers) / workers;
+  const auto per_worker = [](int workers, std::uint64_t seed) {
+    LabModel lab = one_layer();
+    lab.profile.seed = seed;
+    const Cluster cluster = lab_cluster(workers, 1, {.nic = 1e9}, 1);
+    return run(lab, cluster, read_at_start(lab.model, workers, {workers, -1}, false)).step.value() / workers;
   };
-  CHECK_THAT(per_worker(64), WithinRel(1e-3, 0.02));
-  // Where workers that meet on a link leave it together it idles now and then, with 16 more often than with 64.
-  for (const int workers : {8, 16, 32}) CHECK(per_worker(workers) > 0.999e-3);
+  // Where workers that meet on a link leave it together it idles now and then, with 16 more often than with 64: how
+  // often depends on when each of them began, which is drawn. So a mean over seeds is compared.
+  constexpr int kSeeds = 8;
+  double mean = 0.0;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) mean += per_worker(64, seed) / kSeeds;
+  CHECK_THAT(mean, WithinRel(1e-3, 0.02));
+  for (const int workers : {8, 16, 32, 64}) CHECK(per_worker(workers, 1) > 0.999e-3);
   // A server whose thread applies a gradient in 2 ms.
   Cluster cluster = lab_cluster(8, 1, {.nic = 1e9}, 1);
   CpuClass& server = cluster.groups.back().cpu;

@@ -10,12 +10,12 @@
 
 namespace simsync::detail {
 
-/// The FlowNetwork shares each link evenly, and delivers control messages, which have no bytes, at once. This class adds
-/// what that leaves out: control messages and first bytes wait for what is queued in each port on their route.
+/// The FlowNetwork shares each link evenly, and delivers control messages, which have no bytes, at once. This class
+/// adds what that leaves out: control messages and first bytes wait for what is queued in each port on their route.
 ///
 /// Most ports serve bytes in the order of their arrival. A flow's bytes, and those behind it on its connection, are
-/// queued in its bottleneck, the port that leaves it the least share, up to `queueing_delay`. In its other ports they are
-/// queued up to `passing_delay`.
+/// queued in its bottleneck, the port that leaves it the least share, up to `queueing_delay`. In its other ports they
+/// are queued up to `passing_delay`.
 ///
 /// Ports with fair queues serve one `turn` of every other node first, and again before every further turn of the same
 /// bytes. Even sharing has all of that but one thing: the last turn takes as long as a full one. Bytes between the same

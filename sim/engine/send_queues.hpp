@@ -21,8 +21,8 @@ public:
   void start(const ConnectionId& connection, double bytes);
   /// Bytes that left have arrived.
   void end(const ConnectionId& connection, double bytes);
-  /// The send-buffer delay of a control message that is handed over now: how long the bytes before it that have not left
-  /// will take, at the rate that the connection has now.
+  /// The send-buffer delay of a control message that is handed over now: how long the bytes before it that have not
+  /// left will take, at the rate that the connection has now.
   [[nodiscard]] Seconds control_message(const ConnectionId& connection) const;
 
 private:

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/variable_on_servers.hpp"
-#include "base/random.hpp"
 
 namespace simsync::detail {
 namespace {

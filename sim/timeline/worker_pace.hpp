@@ -10,9 +10,9 @@ namespace simsync {
 
 /// Relative standard error of the mean time between `ends` of steps, which are in order of time, by batch means:
 /// neighboring steps depend on each other, so the ends are cut into batches, whose means hardly do. It is the larger of
-/// the errors by ten and by five batches (fewer where there are few ends), and too small where steps depend on each other
-/// for longer than a batch. Batches are whole multiples of `per_step` ends, so that ends that come in bunches count
-/// right. 1 where there are fewer than two batches.
+/// the errors by ten and by five batches (fewer where there are few ends), and too small where steps depend on each
+/// other for longer than a batch. Batches are whole multiples of `per_step` ends, so that ends that come in bunches
+/// count right. 1 where there are fewer than two batches.
 double relative_error(const std::vector<Seconds>& ends, std::size_t per_step);
 
 class WorkerPace {

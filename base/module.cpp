@@ -23,7 +23,8 @@ fs::path find_module(const ModulePlace& place) {
 }  // namespace
 
 void* symbol_of(const ModulePlace& place, const char* symbol) {
-  void* module = dlopen(find_module(place).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  // Lazy: the module itself is linked to be bound at once, the libraries behind it look up what is called.
+  void* module = dlopen(find_module(place).c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
   if (module == nullptr) throw CapabilityError(fmt::format("{} cannot be loaded: {}", place.purpose, dlerror()));
   void* address = dlsym(module, symbol);
   if (address == nullptr) throw CapabilityError(fmt::format("{} cannot be used: {}", place.purpose, dlerror()));

@@ -11,9 +11,12 @@
 
 namespace simsync::yaml {
 
+using detail::Kind;
 using detail::kind_name;
+using detail::Mark;
 using detail::NodeData;
 using detail::State;
+using detail::Value;
 
 namespace {
 
@@ -68,21 +71,26 @@ double scalar(const Node& node, const Parse& parse, const Range& range, const st
 }  // namespace
 
 bool Node::is_scalar() const {
-  return data_ && data_->node.IsScalar();
+  return data_ && data_->get().kind == Kind::Scalar;
 }
 bool Node::is_sequence() const {
-  return data_ && data_->node.IsSequence();
+  return data_ && data_->get().kind == Kind::List;
 }
 bool Node::is_mapping() const {
-  return data_ && data_->node.IsMap();
+  return data_ && data_->get().kind == Kind::Mapping;
 }
 bool Node::has(const std::string& key) const {
-  return is_mapping() && data_->node[key].IsDefined();
+  if (!is_mapping()) return false;
+  const auto& values = data_->state->values;
+  const auto& parts = data_->get().parts;
+  for (std::size_t i = 0; i < parts.size(); i += 2)
+    if (values[parts[i]].kind == Kind::Scalar && values[parts[i]].text == key) return true;
+  return false;
 }
 
 Origin Node::origin() const {
   if (!data_) return {};
-  return detail::origin_of(*data_->state, data_->mark.is_null() ? data_->node.Mark() : data_->mark);
+  return detail::origin_of(*data_->state, data_->mark.value_or(data_->get().mark));
 }
 
 const std::string& Node::key_path() const {
@@ -100,12 +108,13 @@ void Node::fail(const std::string& message, const std::string& help, const std::
 
 std::string Node::text() const {
   if (!data_) return {};
-  if (!data_->node.IsScalar()) {
-    fail(fmt::format("expected a single value, got {}", kind_name(data_->node)));
+  const Value& value = data_->get();
+  if (value.kind != Kind::Scalar) {
+    fail(fmt::format("expected a single value, got {}", kind_name(value.kind)));
     return {};
   }
-  if (data_->node.Scalar().empty()) fail("expected a value, got an empty text");
-  return data_->node.Scalar();
+  if (value.text.empty()) fail("expected a value, got an empty text");
+  return value.text;
 }
 
 bool Node::boolean() const {
@@ -183,43 +192,49 @@ std::size_t Node::choice(const std::vector<std::string>& names) const {
 std::vector<Node> Node::items() const {
   std::vector<Node> out;
   if (!data_) return out;
-  if (!data_->node.IsSequence()) {
-    fail(fmt::format("expected a list, got {}", kind_name(data_->node)));
+  const Value& list = data_->get();
+  if (list.kind != Kind::List) {
+    fail(fmt::format("expected a list, got {}", kind_name(list.kind)));
     return out;
   }
-  if (!within_budget(*this, *data_->state, data_->node.size())) return out;
-  std::size_t index = 0;
-  for (const auto& item : data_->node) {
-    out.push_back(Node(
-        std::make_shared<const NodeData>(NodeData{data_->state, item, fmt::format("{}[{}]", data_->path, index++)})));
-  }
+  if (!within_budget(*this, *data_->state, list.parts.size())) return out;
+  out.reserve(list.parts.size());
+  for (std::size_t i = 0; i < list.parts.size(); ++i)
+    out.push_back(Node(std::make_shared<const NodeData>(
+        NodeData{data_->state, list.parts[i], fmt::format("{}[{}]", data_->path, i), {}})));
   return out;
 }
 
 std::vector<std::pair<std::string, Node>> Node::entries() const {
   std::vector<std::pair<std::string, Node>> out;
   if (!data_) return out;
-  if (!data_->node.IsMap()) {
-    fail(fmt::format("expected a mapping, got {}", kind_name(data_->node)));
+  const Value& mapping = data_->get();
+  if (mapping.kind != Kind::Mapping) {
+    fail(fmt::format("expected a mapping, got {}", kind_name(mapping.kind)));
     return out;
   }
-  if (!within_budget(*this, *data_->state, data_->node.size())) return out;
-  std::unordered_set<std::string> seen;
-  for (const auto& entry : data_->node) {
-    const Node key(std::make_shared<const NodeData>(NodeData{data_->state, entry.first, data_->path}));
-    if (!entry.first.IsScalar()) {
-      key.fail("a key must be a single name");
+  const auto& parts = mapping.parts;
+  if (!within_budget(*this, *data_->state, parts.size() / 2)) return out;
+  out.reserve(parts.size() / 2);
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i + 1 < parts.size(); i += 2) {
+    const Value& key = data_->state->values[parts[i]];
+    const auto refuse = [&](const std::string& why) {
+      Node(std::make_shared<const NodeData>(NodeData{data_->state, parts[i], data_->path, {}})).fail(why);
+    };
+    if (key.kind != Kind::Scalar) {
+      refuse("a key must be a single name");
       continue;
     }
-    const std::string& name = entry.first.Scalar();
-    if (!seen.insert(name).second) {
-      key.fail(fmt::format("duplicate key '{}'", shown(name)));
+    if (!seen.insert(key.text).second) {
+      refuse(fmt::format("duplicate key '{}'", shown(key.text)));
       continue;
     }
-    const std::string path = child_path(data_->path, name);
     // An absent value (`key:`) has no place of its own; the key's place serves.
-    const YAML::Mark mark = entry.second.IsNull() ? entry.first.Mark() : YAML::Mark::null_mark();
-    out.emplace_back(name, Node(std::make_shared<const NodeData>(NodeData{data_->state, entry.second, path, mark})));
+    std::optional<Mark> mark;
+    if (data_->state->values[parts[i + 1]].kind == Kind::Nothing) mark = key.mark;
+    out.emplace_back(key.text, Node(std::make_shared<const NodeData>(
+                                   NodeData{data_->state, parts[i + 1], child_path(data_->path, key.text), mark})));
   }
   return out;
 }
@@ -250,9 +265,11 @@ Mapping::~Mapping() {
     std::string help = did_you_mean(name, free_names);
     if (help.empty()) help = fmt::format("known keys: {}", fmt::join(asked_, ", "));
     Node at = value;
-    for (const auto& entry : node_.data_->node) {
-      if (entry.first.IsScalar() && entry.first.Scalar() == name)
-        at = Node(std::make_shared<const NodeData>(NodeData{node_.data_->state, entry.first, value.key_path()}));
+    const auto& values = node_.data_->state->values;
+    const auto& parts = node_.data_->get().parts;
+    for (std::size_t i = 0; i < parts.size(); i += 2) {
+      if (values[parts[i]].kind == Kind::Scalar && values[parts[i]].text == name)
+        at = Node(std::make_shared<const NodeData>(NodeData{node_.data_->state, parts[i], value.key_path(), {}}));
     }
     at.fail(fmt::format("unknown key '{}'", shown(name)), help);
   }

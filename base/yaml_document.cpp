@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <map>
 #include <sstream>
 
 #include "base/file.hpp"
@@ -13,10 +16,26 @@
 namespace simsync::yaml {
 namespace detail {
 
-Origin origin_of(const State& state, const YAML::Mark& mark) {
-  if (mark.line < 0) return {state.file, 0, 0};
+Origin origin_of(const State& state, Mark mark) {
   return {state.file, mark.line + 1, mark.column + 1};
 }
+
+namespace {
+
+/// From 1 on, without its end; empty beyond the last one.
+std::string line_of(const std::string& text, int number) {
+  std::size_t begin = 0;
+  for (int line = 1; line < number && begin != std::string::npos; ++line) {
+    begin = text.find('\n', begin);
+    if (begin != std::string::npos) ++begin;
+  }
+  if (number < 1 || begin == std::string::npos) return {};
+  std::string line = text.substr(begin, text.find('\n', begin) - begin);
+  std::erase(line, '\r');
+  return line;
+}
+
+}  // namespace
 
 void note(State& state, Diagnostic d) {
   if (state.findings.size() >= kMaxDiagnostics) return;
@@ -25,29 +44,31 @@ void note(State& state, Diagnostic d) {
     return other.origin.line == d.origin.line && other.origin.column == d.origin.column && other.message == d.message;
   });
   if (told) return;
-  const auto line = static_cast<std::size_t>(d.origin.line);
-  if (line >= 1 && line <= state.lines.size()) d.source_line = state.lines[line - 1];
+  d.source_line = line_of(state.text, d.origin.line);
   state.findings.push_back(std::move(d));
 }
 
-const char* kind_name(const YAML::Node& node) {
-  switch (node.Type()) {
-    case YAML::NodeType::Map:
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::Mapping:
       return "a mapping";
-    case YAML::NodeType::Sequence:
+    case Kind::List:
       return "a list";
-    case YAML::NodeType::Scalar:
+    case Kind::Scalar:
       return "a single value";
-    default:
-      return "nothing";
+    case Kind::Nothing:
+      break;
   }
+  return "nothing";
 }
 
 }  // namespace detail
 
+using detail::Kind;
 using detail::kind_name;
 using detail::NodeData;
 using detail::State;
+using detail::Value;
 
 Document::Document(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
@@ -69,31 +90,61 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-/// Tells whether a file goes on after its first document.
-class DocumentCounter : public YAML::EventHandler {
+/// Makes values of the first document's events, and tells whether the file goes on after it.
+class TreeBuilder : public YAML::EventHandler {
 public:
+  explicit TreeBuilder(std::vector<Value>& values) : values_(values) {}
+
   void OnDocumentStart(const YAML::Mark& mark) override {
     ++documents_;
     start_ = mark;
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override { content(); }
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override { content(); }
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
-    content();
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (documents_ == 1) (void)add(Kind::Nothing, mark, anchor);
   }
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {
-    content();
+  void OnAlias(const YAML::Mark&, YAML::anchor_t anchor) override {
+    if (goes_on()) return;
+    put(anchors_.at(anchor));
   }
-  void OnMapEnd() override {}
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, const std::string& text) override {
+    if (goes_on()) return;
+    values_[add(Kind::Scalar, mark, anchor)].text = text;
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    if (!goes_on()) open_.push_back(add(Kind::List, mark, anchor));
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    if (!goes_on()) open_.push_back(add(Kind::Mapping, mark, anchor));
+  }
+  void OnMapEnd() override { close(); }
 
   [[nodiscard]] bool several() const { return several_; }
   [[nodiscard]] const YAML::Mark& start() const { return start_; }
 
 private:
-  void content() { several_ = documents_ > 1; }
+  /// Whether a value belongs to a further document.
+  bool goes_on() { return several_ = documents_ > 1; }
+  std::size_t add(Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    const std::size_t value = values_.size();
+    values_.push_back({.kind = kind, .mark = {mark.line, mark.column}, .text = {}, .parts = {}});
+    if (anchor != YAML::NullAnchor) anchors_[anchor] = value;
+    put(value);
+    return value;
+  }
+  void put(std::size_t value) {
+    if (!open_.empty()) values_[open_.back()].parts.push_back(value);
+  }
+  void close() {
+    if (documents_ == 1) open_.pop_back();
+  }
+
+  std::vector<Value>& values_;
+  std::vector<std::size_t> open_;  ///< lists and mappings that have not ended, outermost first
+  std::map<YAML::anchor_t, std::size_t> anchors_;
   int documents_ = 0;
   bool several_ = false;
   YAML::Mark start_;
@@ -108,16 +159,18 @@ bool is_blank(const std::vector<std::string>& lines) {
 
 /// Notes what yaml-cpp found, in words that say what to do about the two commonest causes.
 void note_invalid(State& state, const YAML::Exception& e) {
-  Diagnostic d{.origin = detail::origin_of(state, e.mark),
+  Diagnostic d{.origin = {state.file, e.mark.line + 1, e.mark.column + 1},
                .message = "not valid YAML: " + e.msg,
                .key = {},
                .source_line = {},
                .note = {},
                .help = {}};
+  if (e.mark.line < 0) d.origin = {state.file, 0, 0};
   if (dynamic_cast<const YAML::DeepRecursion*>(&e) != nullptr) d.message = "lists and mappings are nested too deep";
+  const auto lines = split_lines(state.text);
   const auto line = static_cast<std::size_t>(d.origin.line);
-  for (std::size_t i = 1; i <= std::min(line, state.lines.size()); ++i) {
-    const std::string& text = state.lines[i - 1];
+  for (std::size_t i = 1; i <= std::min(line, lines.size()); ++i) {
+    const std::string& text = lines[i - 1];
     const std::size_t indent = std::min(text.find_first_not_of(" \t"), text.size());
     if (text.find('\t') >= indent) continue;
     d.help = fmt::format("line {} is indented with a tab; YAML takes spaces only", i);
@@ -138,22 +191,24 @@ void read_text(State& state, const std::string& text) {
   };
   if (text.size() > kLargest) return refuse(0, "is larger than 16 MiB");
   if (text.find('\0') != std::string::npos) return refuse(0, "is not a text file");
-  state.lines = split_lines(text);
+  state.text = text;
   try {
     // Not YAML::LoadAll: after some wrong texts, such as a lone comma, it finds empty documents without end.
     std::istringstream stream(text);
     YAML::Parser parser(stream);
-    DocumentCounter counter;
-    if (parser.HandleNextDocument(counter)) parser.HandleNextDocument(counter);
-    if (counter.several()) return refuse(counter.start().line + 1, "expected one YAML document, got several");
-    state.root = YAML::Load(text);
+    TreeBuilder builder(state.values);
+    if (parser.HandleNextDocument(builder)) parser.HandleNextDocument(builder);
+    if (builder.several()) return refuse(builder.start().line + 1, "expected one YAML document, got several");
   } catch (const YAML::Exception& e) {
     return note_invalid(state, e);
   }
-  if (state.root.IsMap()) return;
-  if (!state.root.IsNull())
-    return refuse(0, fmt::format("expected a mapping at the top of the file, got {}", kind_name(state.root)));
-  refuse(0, is_blank(state.lines) ? "the file is empty, expected a mapping" : "not valid YAML: expected a mapping");
+  if (state.values.empty()) state.values.emplace_back();
+  const Kind root = state.values.front().kind;
+  if (root == Kind::Mapping) return;
+  if (root != Kind::Nothing)
+    return refuse(0, fmt::format("expected a mapping at the top of the file, got {}", kind_name(root)));
+  refuse(0,
+         is_blank(split_lines(text)) ? "the file is empty, expected a mapping" : "not valid YAML: expected a mapping");
 }
 
 }  // namespace
@@ -168,7 +223,7 @@ Document Document::parse(const std::string& text, const std::string& name) {
 }
 
 Node Document::root() const {
-  return Node(std::make_shared<const NodeData>(NodeData{state_, state_->root, ""}));
+  return Node(std::make_shared<const NodeData>(NodeData{state_, 0, {}, {}}));
 }
 
 const std::string& Document::file() const {

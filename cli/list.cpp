@@ -15,6 +15,10 @@ namespace simsync {
 namespace {
 
 void list_models() {
+  for (const auto& name : known_models()) std::cout << fmt::format("{:<18} {}\n", name, source_of_model(name));
+}
+
+void list_model_sizes() {
   for (const auto& name : known_models()) {
     const Model model = find_model(name);
     std::cout << fmt::format(
@@ -82,7 +86,10 @@ void setup_list(CLI::App& app, Outcome&) {
   auto* command = app.add_subcommand(
       "list", "List models, clusters, devices, strategies, profiles, studies or settings that simsync knows");
   command->require_subcommand(1);
-  command->add_subcommand("models", "The model zoo")->callback(list_models);
+  auto sizes = std::make_shared<bool>(false);
+  auto* models = command->add_subcommand("models", "The model zoo");
+  models->add_flag("--sizes", *sizes, "Parameters, operations and batch of each, which takes building them");
+  models->callback([sizes] { *sizes ? list_model_sizes() : list_models(); });
   command->add_subcommand("clusters", "Cluster presets")->callback(list_clusters);
   command->add_subcommand("devices", "GPUs that any cluster file may name")->callback(list_devices);
   command->add_subcommand("strategies", "Builders with their options, and preset files")->callback(list_strategies);

@@ -42,22 +42,11 @@ endif()
 
 # simsync_cuda_module(ROOM LOADER SOURCES ... [EXTERNAL targets...])
 #
-# simsync_ROOM_cuda.so, which LOADER (a source of simsync_ROOM) opens: a program that links no CUDA starts at once, and
-# everywhere.
+# simsync_ROOM_cuda.so, which LOADER (a source of simsync_ROOM) opens.
 function(simsync_cuda_module room loader)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;EXTERNAL")
   set(module simsync_${room}_cuda)
-  add_library(${module} MODULE ${arg_SOURCES})
-  target_link_libraries(${module} PRIVATE simsync::cuda ${arg_EXTERNAL} simsync_options)
-  # Nothing may be missing when it is loaded; the sanitizers' own symbols come with the program.
-  if(NOT SIMSYNC_SANITIZE AND NOT SIMSYNC_FUZZ)
-    target_link_options(${module} PRIVATE LINKER:--no-undefined)
-  endif()
-  set_target_properties(${module} PROPERTIES PREFIX "" CUDA_RUNTIME_LIBRARY Shared INSTALL_RPATH_USE_LINK_PATH ON)
+  simsync_module(${module} LOADER ${loader} SOURCES ${arg_SOURCES} LIBRARIES simsync::cuda ${arg_EXTERNAL})
+  set_target_properties(${module} PROPERTIES CUDA_RUNTIME_LIBRARY Shared)
   add_dependencies(simsync_${room} ${module})
-  set(folder "${CMAKE_INSTALL_LIBDIR}/simsync")
-  install(TARGETS ${module} LIBRARY DESTINATION "${folder}")
-  file(RELATIVE_PATH from_bin "/${CMAKE_INSTALL_BINDIR}" "/${folder}/${module}.so")
-  set_source_files_properties(${loader} PROPERTIES COMPILE_DEFINITIONS
-    "SIMSYNC_MODULE_FROM_BIN=\"${from_bin}\";SIMSYNC_MODULE_BUILT=\"$<TARGET_FILE:${module}>\"")
 endfunction()

@@ -218,6 +218,15 @@ Model find_model(const std::string& name_or_path, const ModelParameters& paramet
   return model;
 }
 
+std::string source_of_model(const std::string& name) {
+  const auto document = yaml::Document::load(resolve_name(name, detail::kZooRoom, ".yaml", "model"));
+  std::string source;
+  for (const auto& [key, value] : document.root().entries())
+    if (key == "source") source = value.text();
+  document.finish();
+  return source;
+}
+
 std::vector<std::string> known_models() {
   return list_files(data_folder(detail::kZooRoom), ".yaml");
 }

@@ -19,6 +19,9 @@ Model parse_model(const std::string& text, const std::string& name);
 /// `name_or_path` as given to --model, with `parameters` in place of the file's. @throws InputError naming the closest
 /// known model or parameter.
 Model find_model(const std::string& name_or_path, const ModelParameters& parameters = {});
+/// What the file of a built-in model says of its source; empty when it says nothing. Builds no layers.
+/// @throws InputError when there is no such file, or it is not YAML.
+std::string source_of_model(const std::string& name);
 /// Names of the built-in zoo, sorted.
 std::vector<std::string> known_models();
 

@@ -15,18 +15,18 @@ namespace simsync {
 
 /// How a port serves what passes and what waits in it.
 struct PortService {
-  /// The most that a word without data, or the first byte of a transfer, waits behind other transfers in a port which
-  /// holds them up: what the last byte of its full queue waits. 0: ports keep no queue.
+  /// The most that a control message, or the first byte of a transfer, waits in a port that is the bottleneck of other
+  /// transfers: the time that its full queue takes to drain. 0: ports keep no queue.
   Seconds queueing_delay;
-  /// The same in a port that they pass in bursts, because another one on their way holds them up.
+  /// The same in a port that is not their bottleneck, where they arrive in bursts.
   Seconds passing_delay;
-  /// Fair queues: payload that a port passes of one node, on average, before the next one's turn. All that a word or a
-  /// first byte waits for there is such a turn of every other node, which for bytes is so before each of their turns,
-  /// also the last one, which they do not fill; the two delays above count for nothing.
-  /// 0: ports serve in the order of arrival.
+  /// Fair queues: the quantum of deficit round robin, payload that a port passes of one node, on average, before it
+  /// turns to the next. A control message or a first byte waits for one quantum of every other node. So does each
+  /// further quantum of a transfer, and its last one, too, which the transfer does not fill. The two delays above then
+  /// count for nothing. 0: ports serve in the order of arrival.
   Bytes turn;
-  /// A token bucket (tc's tbf, shaped ports of clouds): payload that passes after a pause beyond what the rate allows.
-  /// A pause fills it at the rate. 0: none.
+  /// A token bucket (tc's tbf, shaped ports of clouds): payload that passes above the rate once the bucket is full. An
+  /// idle port fills its bucket at the rate. 0: none.
   Bytes burst;
   Bytes burst_at_once;                ///< of `burst`, what passes in no time before `burst_speed` counts
   std::optional<double> burst_speed;  ///< times the rate, while the bucket lasts; absent: all of it passes at once

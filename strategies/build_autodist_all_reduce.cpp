@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "base/divisors.hpp"
+#include "base/random.hpp"
 #include "strategies/families.hpp"
 #include "strategies/partition.hpp"
-#include "strategies/random.hpp"
 
 namespace simsync {
 namespace {

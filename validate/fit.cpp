@@ -242,4 +242,9 @@ FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, 
   return out;
 }
 
+void simsync_fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options,
+                        FitResult& out) {
+  out = fit_shares(parameters, residuals, options);
+}
+
 }  // namespace simsync

@@ -1,5 +1,6 @@
 // Bounded least squares with a robust loss, for few parameters and an expensive model.
 #pragma once
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -44,5 +45,11 @@ inline constexpr double kLargeRmsPct = 10.0;
 /// improved by Ceres with numeric derivatives. Deterministic. Cost: some 30 to 200
 /// evaluations of `residuals` for 1 to 3 parameters, some thousands for more.
 FitResult fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options = {});
+
+extern "C" {
+/// The same, into `out`, as load_fit.cpp calls it.
+void simsync_fit_shares(std::size_t parameters, const ResidualFunction& residuals, const FitOptions& options,
+                        FitResult& out);
+}
 
 }  // namespace simsync

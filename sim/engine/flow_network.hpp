@@ -61,6 +61,10 @@ public:
 
 /// SimGrid's. One for the process, because SimGrid allows one engine.
 FlowNetwork& simgrid_network();
+extern "C" {
+/// The same, as load_simgrid.cpp calls it.
+FlowNetwork* simsync_simgrid_network();
+}
 /// Our own (native_network.cpp).
 std::unique_ptr<FlowNetwork> native_network();
 

@@ -10,13 +10,16 @@
 
 namespace simsync::detail {
 
-/// The FlowNetwork lets all flows pass evenly, and control messages, which have no bytes, at once. Here is what that
-/// leaves out: control messages and first bytes wait for what is queued in each port on their route. Most ports serve
-/// bytes in the order of their arrival. A flow's bytes, and those that wait behind it on its connection, are queued in
-/// the port of its route that leaves it the least share, up to `queueing_delay`; in its other ports some of them are,
-/// up to `passing_delay`. Ports with fair queues let every other node whose bytes they pass have one `turn` first, and
-/// again before every further turn that the bytes need: even shares leave out only that the last turn is as dear as a
-/// full one. What the own node has queued there for the same one is left out. Network and routes must outlive it.
+/// The FlowNetwork shares each link evenly, and delivers control messages, which have no bytes, at once. This class
+/// adds what that leaves out: control messages and first bytes wait for what is queued in each port on their route.
+///
+/// Most ports serve bytes in the order of their arrival. A flow's bytes, and those behind it on its connection, are
+/// queued in its bottleneck, the port that leaves it the least share, up to `queueing_delay`. In its other ports they
+/// are queued up to `passing_delay`.
+///
+/// Ports with fair queues serve one `turn` of every other node first, and again before every further turn of the same
+/// bytes. Even sharing has all of that but one thing: the last turn takes as long as a full one. Bytes between the same
+/// two nodes do not wait for each other here. Network and routes must outlive this object.
 class PortQueues {
 public:
   PortQueues(const FlowNetwork& network, const Routes& routes) : network_(network), routes_(routes) {}

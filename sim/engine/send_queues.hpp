@@ -15,14 +15,14 @@ public:
   SendQueues(const Cluster& cluster, const FlowNetwork& network, const Routes& routes)
       : cluster_(cluster), network_(network), routes_(routes) {}
 
-  /// So many bytes have been handed over, to go along a path,
+  /// Bytes are handed to the connection, to go along a path.
   void hand_over(const ConnectionId& connection, int path, double bytes);
-  /// so many of them are on their way,
+  /// Bytes that were handed over leave.
   void start(const ConnectionId& connection, double bytes);
-  /// and have arrived.
+  /// Bytes that left have arrived.
   void end(const ConnectionId& connection, double bytes);
-  /// What a control message that is handed over now waits for those that have not been sent, at the rate that they have
-  /// now.
+  /// The send-buffer delay of a control message that is handed over now: how long the bytes before it that have not
+  /// left will take, at the rate that the connection has now.
   [[nodiscard]] Seconds control_message(const ConnectionId& connection) const;
 
 private:

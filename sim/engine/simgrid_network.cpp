@@ -163,7 +163,10 @@ void SimGridNetwork::State::go_to(double date) {
 }
 
 void SimGridNetwork::State::add_page() {
-  constexpr int kHostsPerPage = 2048;
+  // Hosts and links take longer to make than a small problem to solve: every page doubles them, up to 2048 a page.
+  constexpr std::size_t kFewest = 256;
+  constexpr std::size_t kMost = 2048;
+  const std::size_t count = std::clamp(hosts.size(), kFewest, kMost);
   constexpr int kCapsPerPage = 64;
   const std::string name = "page" + std::to_string(pages.size());
   auto* zone = s4u::create_star_zone(name);
@@ -178,7 +181,7 @@ void SimGridNetwork::State::add_page() {
   }
   Page page{zone, zone->create_host(name + "-sink", 1.0)};
   zone->add_route(nullptr, page.sink->get_netpoint(), nullptr, nullptr, std::vector<s4u::LinkInRoute>{}, false);
-  for (int i = 0; i < kHostsPerPage; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const std::string number = name + "-" + std::to_string(i);
     hosts.push_back({zone->create_host(number, 1.0), pages.size()});
     auto* link = zone->create_link(number + "-link", 1.0);
@@ -349,6 +352,10 @@ FlowNetwork& simgrid_network() {
   // Never destroyed: SimGrid prints a backtrace for every flow that an early end leaves unfinished.
   static SimGridNetwork& network = *new SimGridNetwork;
   return network;
+}
+
+FlowNetwork* simsync_simgrid_network() {
+  return &simgrid_network();
 }
 
 }  // namespace simsync

@@ -47,7 +47,7 @@ struct ComputePart {
   Seconds duration;
 };
 
-/// As many bytes as there are.
+/// Longer than any message: a transfer with such a turn sends all that it has left.
 inline constexpr double kWhole = std::numeric_limits<double>::infinity();
 
 /// The rank's device is busy.

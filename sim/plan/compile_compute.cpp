@@ -34,6 +34,7 @@ double waiting_for_slowest(const PlanWriter& writer) {
   double variation = 0.0;
   for (const int node : writer.plan.nodes)
     variation = std::max(variation, writer.cluster.devices.at(writer.cluster.group_of(node).device).compute_variation);
+  if (variation <= 0.0) return 1.0;
   return 1.0 + variation * expected_largest(writer.plan.rank_count());
 }
 

@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 
 namespace simsync {
 
-Random draws_of(const Plan& plan, std::uint64_t purpose, int group, int iteration) {
-  constexpr std::uint64_t kMostGroups = 1'000'003;
-  constexpr std::uint64_t kApart = 0x9e3779b97f4a7c15;  // seeds up to 2^32 do not meet within a run
-  return Random((plan.draws.seed - 1) * kApart + 1 + 2 * purpose + static_cast<std::uint64_t>(group) +
-                kMostGroups * static_cast<std::uint64_t>(iteration));
+Random draws_of(const Plan& plan, DrawPurpose purpose, int group, int iteration) {
+  return Random(stream_seed(plan.draws.seed, {static_cast<std::uint64_t>(purpose), static_cast<std::uint64_t>(group),
+                                              static_cast<std::uint64_t>(iteration)}));
 }
 
 namespace {
@@ -29,10 +27,9 @@ std::size_t block_of(std::size_t profiled) {
 /// Which of the profiled steps it is. Every block has the same order, so that as many steps have each equally often
 /// wherever they begin.
 std::size_t profiled_step(const Plan& plan, std::size_t profiled, int rank, int iteration) {
-  constexpr std::uint64_t kShuffle = std::uint64_t{1} << 60;  // no iteration of another purpose comes so far
   const std::size_t block = block_of(profiled);
   const auto k = static_cast<std::size_t>(iteration);
-  Random random = draws_of(plan, kShuffle, rank, 0);
+  Random random = draws_of(plan, DrawPurpose::ProfiledSteps, rank, 0);
   std::vector<std::size_t> order(block);
   std::iota(order.begin(), order.end(), std::size_t{0});
   for (std::size_t place = 0; place <= k % block; ++place)
@@ -45,8 +42,7 @@ std::size_t profiled_step(const Plan& plan, std::size_t profiled, int rank, int 
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration) {
   const Compute& work = op.compute();
   if (!plan.steps_vary()) return work.duration;
-  constexpr std::uint64_t kCompute = 0;
-  Random random = draws_of(plan, kCompute, rank, iteration);
+  Random random = draws_of(plan, DrawPurpose::ComputeTime, rank, iteration);
   const Seconds drawn =
       work.samples.empty() ? work.duration : work.samples[profiled_step(plan, work.samples.size(), rank, iteration)];
   const bool apart = iteration == 0 && !plan.has_common_steps();

@@ -79,18 +79,23 @@ struct Plan {
 };
 
 /// How long a compute op takes a rank in an iteration, on a device of speed 1. A rank draws how far each of its steps
-/// is from the mean, and one at its own pace a profiled step, each equally often in a block of steps: the same on every
-/// back end. Where neither is known it is
-/// `duration`. Ranks that nothing brings together do not begin all at once: in the first iteration their compute is
-/// longer by a random part of what all ranks take one after another.
+/// is from the mean. An asynchronous rank also draws one of the profiled steps, each equally often in a block of steps.
+/// Without either it takes Compute::duration. All back ends draw the same. Ranks that nothing brings together do not
+/// begin all at once: in the first iteration each computes longer, by a random share of the time that all ranks would
+/// take one after another.
 Seconds compute_time(const Plan& plan, const Op& op, int rank, int iteration);
 
 /// Steps in which a rank draws each profiled one equally often; 0: none are drawn.
 int longest_block(const Plan& plan);
 
-/// What one of them draws in an iteration: for `purpose` 0 how long it computes, 1 orders; any other is far from these.
-/// A group's orders are drawn as the compute of the next but one.
-Random draws_of(const Plan& plan, std::uint64_t purpose, int group, int iteration);
+/// What a group draws for. Seeded results rest on the numbers: a new purpose is appended.
+enum class DrawPurpose : std::uint8_t {
+  ComputeTime,    ///< how long a rank's step computes
+  ProfiledSteps,  ///< the order in which a rank goes through the profiled steps; iteration 0 stands for all
+  ReleaseOrder,   ///< the order in which what waited for an op becomes ready (draw_order)
+};
+/// What a group draws for one purpose in an iteration: a stream of its own, by a hash of Draws::seed and these three.
+Random draws_of(const Plan& plan, DrawPurpose purpose, int group, int iteration);
 
 /// By op: whether an instance of a rank comes after the end of that rank's step (ProgressPolicy::step_end) in the same
 /// iteration.

@@ -1,11 +1,10 @@
 // The order in which what waited for one op becomes ready, where nothing decides it.
 #pragma once
 #include <algorithm>
-#include <cstdint>
 #include <vector>
 
+#include "base/random.hpp"
 #include "sim/plan/plan.hpp"
-#include "strategies/random.hpp"
 
 namespace simsync {
 
@@ -14,8 +13,7 @@ namespace simsync {
 template <class T>
 void draw_order(const Plan& plan, const Op& op, int group, int iteration, std::vector<T>& released) {
   if (!op.random_order) return;
-  constexpr std::uint64_t kOrder = 1;
-  Random random = draws_of(plan, kOrder, group, iteration);
+  Random random = draws_of(plan, DrawPurpose::ReleaseOrder, group, iteration);
   for (std::size_t i = released.size(); i > 1; --i) std::swap(released[i - 1], released[random.below(i)]);
 }
 

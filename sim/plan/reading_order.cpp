@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 
 namespace simsync::detail {
 

@@ -7,14 +7,13 @@
 #include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
-namespace {
-
-constexpr double kSumPasses = 3.0;  // two operands read, one written
-
-}  // namespace
 
 VariableOnServers::VariableOnServers(PlanWriter& writer, VariableId id)
-    : w_(writer), id_(id), variable_(writer.model.variable(id)), how_(writer.strategy.variables[id]) {}
+    : w_(writer),
+      servers_(writer),
+      id_(id),
+      variable_(writer.model.variable(id)),
+      how_(writer.strategy.variables[id]) {}
 
 void VariableOnServers::write_push() {
   cut();
@@ -103,30 +102,24 @@ void VariableOnServers::cut() {
   }
 }
 
-Op VariableOnServers::transfer(Phase phase, GroupingId grouping, End from, End to, double bytes,
-                               std::string text) const {
+Op VariableOnServers::copy(End from, End to, double bytes, const std::string& text) const {
   Op op;
-  op.grouping = grouping;
+  op.grouping = kEachRank;
+  op.queue = to.kind == End::Kind::Host ? w_.to_host : w_.to_device;
   op.body = Transfer{.from = from, .to = to, .bytes = bytes};
   op.priority = how_.priority;
-  op.reason = {phase, layer(), std::move(text)};
+  op.reason = {Phase::Copy, layer(), text};
   return op;
 }
 
-void VariableOnServers::connect(const Piece& piece, Transfer& op) const {
-  // HTTP/2 cuts messages into frames of 16 KiB, unless the receiver asks for longer ones.
-  constexpr double kFrame = 16384.0;
-  const GraphStrategy& graph = w_.strategy.graph;
-  op.tensor = piece.tensor;
-  op.messages = piece.messages;
-  op.setup = graph.per_operation_cost;
-  op.streams = graph.streams_per_server;
-  const bool even = graph.win_bytes && graph.win_bytes->count == 0;
-  const auto turn = [&](const std::optional<Bytes>& window) {
-    return even ? kFrame : window ? std::max(kFrame, static_cast<double>(window->count)) : kWhole;
-  };
-  op.first_turn = turn(graph.win_bytes);
-  op.later_turn = turn(graph.win_next);
+ServerPiece VariableOnServers::at_server(const Piece& piece) const {
+  return {.server = piece.how.server,
+          .bytes = piece.bytes,
+          .messages = piece.messages,
+          .tensor = piece.tensor,
+          .priority = how_.priority,
+          .layer = layer(),
+          .label = label(piece.number)};
 }
 
 OpId VariableOnServers::gradient_ready() const {
@@ -181,17 +174,14 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
   if (on_gpu()) {
     // Every GPU sums its part of the bytes and copies that part to the host.
     const OpId scattered = inside_host(CollectivePrimitive::ReduceScatter, bytes, gradient_ready(), text);
-    Op copy = transfer(Phase::Copy, kEachRank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(),
-                       text);
-    copy.queue = w_.to_host;
-    copy.after = {{scattered, 0}};
-    return w_.add(std::move(copy));
+    Op part = copy({End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes / ranks_per_node(), text);
+    part.after = {{scattered, 0}};
+    return w_.add(std::move(part));
   }
-  Op copy = transfer(Phase::Copy, kEachRank, {End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
-  copy.queue = w_.to_host;
-  copy.transfer().setup = copy.transfer().packing = compression_time(how_, bytes, w_.device());
-  copy.after = {{gradient_ready(), 0}};
-  const OpId copied = w_.add(std::move(copy));
+  Op whole = copy({End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
+  whole.transfer().setup = whole.transfer().packing = compression_time(how_, bytes, w_.device());
+  whole.after = {{gradient_ready(), 0}};
+  const OpId copied = w_.add(std::move(whole));
   const int ranks = ranks_per_node();
   if (ranks < 2) return copied;
   Op sum;
@@ -210,124 +200,59 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
 
 OpId VariableOnServers::copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text) {
   const int parts = on_gpu() ? ranks_per_node() : 1;
-  Op op = transfer(Phase::Copy, kEachRank, {End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
-  op.queue = w_.to_device;
+  Op op = copy({End::Kind::Host, {}}, {End::Kind::Device, {}}, bytes / parts, text);
   for (const OpId id : after) op.after.push_back({id, 0});
   const OpId copied = w_.add(std::move(op));
   // The payload of an all-gather is what one rank contributes.
   return parts > 1 ? inside_host(CollectivePrimitive::AllGather, bytes / parts, copied, text) : copied;
 }
 
-QueueId VariableOnServers::server_queue(const Place& server) {
-  const auto [found, is_new] = w_.server_queue.try_emplace(server, w_.host);
-  const std::vector<int>& with_ranks = w_.plan.nodes;
-  // The hosts' queues have the threads of the weakest; a server on another has a queue of its own.
-  const bool on_shared_host = server.gpu < 0 && std::binary_search(with_ranks.begin(), with_ranks.end(), server.node) &&
-                              cpu(server).threads == w_.slowest_host().threads;
-  if (is_new && !on_shared_host) {
-    const int threads = server.gpu < 0 ? cpu(server).threads : 1;
-    found->second =
-        w_.add_queue({.name = name_of(server) + " server", .grouping = kWholeJob, .slots = std::max(1, threads)});
-  }
-  return found->second;
-}
-
-Op VariableOnServers::server_work(const Piece& piece, GroupingId grouping, HostAction action, PlanWriter::HostPass work,
-                                  double bytes) {
-  Op op;
-  op.grouping = grouping;
-  op.queue = server_queue(piece.how.server);
-  op.body = HostWork{.action = action,
-                     .at = {End::Kind::Fixed, piece.how.server},
-                     .duration = work.time,
-                     .threads = work.threads,
-                     .bytes = bytes,
-                     .tensor = piece.tensor};
-  op.priority = how_.priority;
-  op.reason = {phase_of(action), layer(), label(piece.number)};
-  return op;
-}
-
-PlanWriter::HostPass VariableOnServers::through(const Piece& piece, BytesPerSecond per_thread, double passes,
-                                                double bytes) const {
-  if (piece.how.server.gpu < 0) return w_.host_pass(cpu(piece.how.server), per_thread, passes, bytes);
-  const DeviceClass& device = w_.cluster.devices.at(w_.cluster.group_of(piece.how.server.node).device);
-  return {device.launch + Seconds{passes * bytes / device.memory_bandwidth.value()}};
-}
-
-Seconds VariableOnServers::per_tensor(const Piece& piece) const {
-  return piece.how.server.gpu < 0 ? piece.messages * cpu(piece.how.server).per_tensor : Seconds{0.0};
-}
-
-After VariableOnServers::dispatched(const Piece& piece, GroupingId grouping, After arrived) {
-  const Seconds latency = piece.how.server.gpu < 0 ? cpu(piece.how.server).dispatch_latency : Seconds{0.0};
-  if (latency.value() <= 0.0) return arrived;
-  Op op = server_work(piece, grouping, HostAction::Dispatch, {latency}, 0.0);
-  op.queue = -1;
-  op.after = {arrived};
-  return {w_.add(std::move(op)), 0};
-}
-
 After VariableOnServers::push(const Piece& piece, OpId whole) {
   const bool aggregated = piece.how.local_aggregation;
   const double gathered = travels_sparse(variable_, how_) && aggregated ? piece.bytes * ranks_per_node() : piece.bytes;
+  const GroupingId grouping = aggregated ? kEachNode : kEachRank;
   OpId ready = whole;
   if (aggregated && whole < 0) ready = aggregate(piece.bytes, label(piece.number));
   if (!aggregated) ready = gradient_ready();
-  Op op =
-      transfer(Phase::Push, aggregated ? kEachNode : kEachRank, {aggregated ? End::Kind::Host : End::Kind::Device, {}},
-               {End::Kind::Fixed, piece.how.server}, gathered, label(piece.number));
-  op.queue = w_.push;
-  connect(piece, op.transfer());
+  const ServerPiece to_server = at_server(piece);
+  Op op = servers_.push(to_server, grouping, {aggregated ? End::Kind::Host : End::Kind::Device, {}}, gathered);
   if (!aggregated) op.transfer().packing = compression_time(how_, piece.bytes, w_.device());
   op.transfer().setup += op.transfer().packing;
   op.after = {{ready, 0}};
   const double beside = w_.strategy.graph.servers_overlap.between_nodes;
   if (crosses_network(piece) && beside < 1.0) op.after.push_back({w_.gradient_ready(variable_.layer, beside), 0});
-  const GroupingId grouping = op.grouping;
   if (calls_cost(piece)) op.after = {{remote_call(grouping, piece, gathered, std::move(op.after)), 0}};
-  const After sent = dispatched(piece, grouping, {w_.add(std::move(op)), 0});
-  if (!piece.how.sync) return sent;
-  PlanWriter::HostPass adding = through(piece, cpu(piece.how.server).sum_rate, kSumPasses, gathered);
-  adding.time += per_tensor(piece);
-  Op sum = server_work(piece, grouping, HostAction::Sum, adding, gathered);
-  sum.after = {sent};
-  if (w_.plan.progress.backups > 0) sum.host().late = per_tensor(piece);
-  // TensorFlow's accumulator holds a lock, ps-lite leaves a key to one thread. Servers that only sum get short
-  // pieces.
-  sum.host().one_at_a_time = w_.strategy.graph.update_at == UpdateAt::Server;
-  return {w_.add(std::move(sum)), 0};
+  const After sent = servers_.dispatched(to_server, grouping, {w_.add(std::move(op)), 0});
+  return piece.how.sync ? servers_.sum(to_server, grouping, gathered, sent) : sent;
 }
 
 After VariableOnServers::update(const Piece& piece, After summed) {
   const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
   constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
+  const ServerPiece at = at_server(piece);
   PlanWriter::HostPass applying;
-  if (here) applying = through(piece, cpu(piece.how.server).update_rate, kUpdatePasses, piece.bytes);
-  if (!piece.how.sync) applying.time += per_tensor(piece);
+  if (here) applying = servers_.through(at, servers_.cpu(at.server).update_rate, kUpdatePasses, piece.bytes);
+  if (!piece.how.sync) applying.time += servers_.per_tensor(at);
+  const HostWork body{.action = HostAction::Apply,
+                      .duration = applying.time,
+                      .threads = applying.threads,
+                      .bytes = here ? piece.bytes : 0.0};
   const GroupingId grouping = piece.how.sync ? kWholeJob : piece.how.local_aggregation ? kEachNode : kEachRank;
-  Op op = server_work(piece, grouping, HostAction::Apply, applying, here ? piece.bytes : 0.0);
-  op.after = {{summed.op, summed.lag, w_.plan.progress.backups}};
-  return {w_.add(std::move(op)), piece.how.staleness};
+  After applied = servers_.work(at, grouping, body, {{summed.op, summed.lag, w_.plan.progress.backups}});
+  applied.lag = piece.how.staleness;
+  return applied;
 }
 
 OpId VariableOnServers::pull(const Piece& piece, After fresh) {
   const bool proxy = piece.how.local_replication;
   const GroupingId grouping = proxy ? kEachNode : kEachRank;
-  Op op = transfer(Phase::Pull, grouping, {End::Kind::Fixed, piece.how.server},
-                   {proxy ? End::Kind::Host : End::Kind::Device, {}}, piece.bytes, label(piece.number));
-  op.queue = w_.pull;
-  connect(piece, op.transfer());
-  // What a server process sends to another node does not wait for what the worker process beside it pushes there.
-  op.transfer().connection = w_.strategy.graph.shared_process ? 0 : 1;
-  op.transfer().receiver_initiated = op.queue >= 0;  // a queue belongs to the worker
+  const ServerPiece from_server = at_server(piece);
+  Op op = servers_.pull(from_server, grouping, {proxy ? End::Kind::Host : End::Kind::Device, {}});
   // Where the receiver asks for it, the server's thread is woken by the request (ControlMessages::request).
-  if (!op.transfer().asks_host()) fresh = dispatched(piece, grouping, fresh);
-  if (per_tensor(piece).value() > 0.0) {
-    Op serve = server_work(piece, grouping, HostAction::Serve, {per_tensor(piece)}, 0.0);
-    serve.after = {fresh};
-    fresh = {w_.add(std::move(serve)), 0};
-  }
+  if (!op.transfer().asks_host()) fresh = servers_.dispatched(from_server, grouping, fresh);
+  const Seconds serving = servers_.per_tensor(from_server);
+  if (serving.value() > 0.0)
+    fresh = servers_.work(from_server, grouping, {.action = HostAction::Serve, .duration = serving}, {fresh});
   op.after = {fresh};
   const OpId arrived = w_.add(std::move(op));
   return calls_cost(piece) ? remote_call(grouping, piece, piece.bytes, {{arrived, 0}}) : arrived;

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/plan/plan_writer.hpp"
+#include "sim/plan/server_ops.hpp"
 
 namespace simsync::detail {
 
@@ -39,7 +39,6 @@ private:
   [[nodiscard]] bool scheduled() const;
   [[nodiscard]] std::string label(std::size_t number) const { return w_.label(id_, number, pieces_.size()); }
   [[nodiscard]] std::int32_t layer() const { return static_cast<std::int32_t>(variable_.layer); }
-  [[nodiscard]] const CpuClass& cpu(const Place& place) const { return w_.cluster.group_of(place.node).cpu; }
   [[nodiscard]] double total_bytes() const;
   [[nodiscard]] int ranks_per_node() const;
   [[nodiscard]] bool on_gpu() const;
@@ -48,9 +47,9 @@ private:
 
   /// Shards of one variable that go to one server travel back to back, unless a scheduler handles them one by one.
   void cut();
-  [[nodiscard]] Op transfer(Phase phase, GroupingId grouping, End from, End to, double bytes, std::string text) const;
-  /// What transfers of a piece have in common, whichever way they go.
-  void connect(const Piece& piece, Transfer& op) const;
+  /// A copy between each device and its host, on the engine of that direction.
+  [[nodiscard]] Op copy(End from, End to, double bytes, const std::string& text) const;
+  [[nodiscard]] ServerPiece at_server(const Piece& piece) const;
 
   /// The gradient is final and may leave its device.
   [[nodiscard]] OpId gradient_ready() const;
@@ -70,15 +69,6 @@ private:
   OpId aggregate(double bytes, const std::string& text);
   OpId copy_to_device(double bytes, const std::vector<OpId>& after, const std::string& text);
 
-  QueueId server_queue(const Place& server);
-  Op server_work(const Piece& piece, GroupingId grouping, HostAction action, PlanWriter::HostPass work, double bytes);
-  /// What it takes to go through `bytes` on the server: a host by PlanWriter::host_pass, a GPU by its memory.
-  [[nodiscard]] PlanWriter::HostPass through(const Piece& piece, BytesPerSecond per_thread, double passes,
-                                             double bytes) const;
-  [[nodiscard]] Seconds per_tensor(const Piece& piece) const;
-  /// `arrived`, once a thread of the server can begin with it.
-  After dispatched(const Piece& piece, GroupingId grouping, After arrived);
-
   /// The server has the gradient, and has added it to the others' where these are waited for.
   After push(const Piece& piece, OpId whole);
   /// Without synchronization every gradient is applied on its own as it comes. Bounded staleness: who waits for the
@@ -88,6 +78,7 @@ private:
   void finish(OpId arrived);
 
   PlanWriter& w_;
+  ServerOps servers_;
   VariableId id_;
   const Variable& variable_;
   const VariableStrategy& how_;

@@ -36,8 +36,8 @@ struct ReplayProgress {
 struct ReplayOptions {
   Fidelity fidelity = Fidelity::Auto;
   Solver solver = Solver::SimGrid;
-  int max_iterations = 12;   ///< of steps that do not vary; 1: the first, from a cold start, without a look at the next
-  int steps_per_worker = 0;  ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
+  int max_iterations = 12;     ///< most steps to simulate where all are alike; 1: only the first, from a cold start
+  int steps_per_worker = 0;    ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
   double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
   std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
   bool record = false;         ///< keep the spans of every op, for the timeline and the explanation

@@ -8,10 +8,11 @@
 
 namespace simsync {
 
-/// Standard error of the mean time between `ends` of steps, in order of time, over that mean: the larger of
-/// what ten and five stretches of as many each tell (fewer where there are not so many), because neighboring steps
-/// depend on each other; less than it is, where they do so for longer than a stretch. Stretches are whole multiples of
-/// `per_step` ends, so that ends in bunches count right. 1 where there are not two of them.
+/// Relative standard error of the mean time between `ends` of steps, which are in order of time, by batch means:
+/// neighboring steps depend on each other, so the ends are cut into batches, whose means hardly do. It is the larger of
+/// the errors by ten and by five batches (fewer where there are few ends), and too small where steps depend on each
+/// other for longer than a batch. Batches are whole multiples of `per_step` ends, so that ends that come in bunches
+/// count right. 1 where there are fewer than two batches.
 double relative_error(const std::vector<Seconds>& ends, std::size_t per_step);
 
 class WorkerPace {
@@ -28,7 +29,7 @@ public:
   [[nodiscard]] std::vector<Seconds> step_of_each() const;
   /// Time in which all workers together end as many steps as there are workers.
   [[nodiscard]] Seconds step() const;
-  /// What is in doubt of it: see relative_error.
+  /// Its relative_error.
   [[nodiscard]] double step_error() const;
   /// Of the same steps of all workers: how long they take together for as many as there are workers, one such lot after
   /// the other.

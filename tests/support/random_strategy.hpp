@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync::test {

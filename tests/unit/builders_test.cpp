@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "strategies/families.hpp"
-#include "strategies/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/small_problems.hpp"
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace simsync;

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 #include "tests/support/catch.hpp"
 
 using namespace simsync;

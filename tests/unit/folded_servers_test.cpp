@@ -6,7 +6,7 @@
 #include "base/error.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
-#include "strategies/random.hpp"
+#include "base/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 

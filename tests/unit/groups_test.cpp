@@ -4,11 +4,11 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/countdown.hpp"
 #include "sim/plan/service_queue.hpp"
-#include "strategies/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 

@@ -1,10 +1,10 @@
 // What fitted numbers leave of measured collectives: when it is kept, and what the engine makes of it.
 #include <cmath>
 
+#include "base/random.hpp"
 #include "platforms/reader.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
-#include "strategies/random.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 #include "validate/calibrate/calibrate.hpp"

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "sim/plan/compile.hpp"
 #include "sim/problem/choose_probes.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
@@ -117,4 +118,52 @@ TEST_CASE("iterations of a probe do not overlap and every transfer has a buffer"
         CHECK((op.tensor() >= 0 && op.tensor() < plan.tensors));
     }
   }
+}
+
+TEST_CASE("a push of a probe costs a server what the push of a training step does", "[probe]") {
+  // One thread adds 4 MB at 4 GB/s in 1 ms; the tensor takes it 50 us more. Two numbers are read and one is written, so
+  // the memory passes 12 MB in that millisecond, half of its 24 GB/s: the sum takes half of the 4 threads with it.
+  Cluster cluster = hosts(2, 1);
+  CpuClass& cpu = cluster.groups.back().cpu;
+  cpu.threads = 4;
+  cpu.sum_rate = BytesPerSecond{4e9};
+  cpu.per_tensor = Seconds{50e-6};
+  cpu.dispatch_latency = Seconds{20e-6};
+  cpu.memory_bandwidth = BytesPerSecond{24e9};
+  const auto sum_of = [](const Plan& plan) {
+    std::vector<HostWork> sums;
+    for (const Op& op : plan.ops)
+      if (op.kind() == OpKind::HostWork && op.host().action == HostAction::Sum) sums.push_back(op.host());
+    REQUIRE(sums.size() == 1);
+    return sums.front();
+  };
+  const Probe probe{.kind = ProbeKind::Push, .ranks = 2, .per_node = 1, .bytes = 4e6, .measured = {}, .where = {}};
+  const LabModel lab{{.bytes = 4e6, .forward = 1e-3, .backward = 1e-3}};
+  const HostWork probed = sum_of(plan_of(probe, cluster));
+  const HostWork trained = sum_of(compile(lab.model, lab.profile, cluster, on_server(lab.model, 2, {2, -1})));
+  for (const HostWork& sum : {probed, trained}) {
+    CHECK_THAT(sum.duration.value(), WithinRel(1.05e-3, 1e-12));
+    CHECK_THAT(sum.threads, WithinRel(2.0, 1e-12));
+    CHECK(sum.bytes == 4e6);
+    CHECK(sum.one_at_a_time);
+  }
+}
+
+TEST_CASE("the ops of each probe of a server, in order", "[probe]") {
+  // Dispatch is what wakes a thread; a chain of a push is sent, dispatched, summed, applied, and all are gathered at
+  // the end; a chain of a read is dispatched, served, sent.
+  Cluster cluster = hosts(2, 1);
+  cluster.groups.back().cpu.dispatch_latency = Seconds{20e-6};
+  const auto phases = [&](ProbeKind kind) {
+    const Plan plan =
+        plan_of({.kind = kind, .ranks = 2, .per_node = 1, .bytes = 1e3, .measured = {}, .where = {}}, cluster);
+    std::string out;
+    for (const Op& op : plan.ops)
+      out += std::string(name_of(op.reason.phase)) + (op.grouping == kEachRank ? "* " : " ");
+    return out;
+  };
+  CHECK(phases(ProbeKind::Push) == "push* dispatch* aggregate* update serve ");
+  CHECK(phases(ProbeKind::Pull) == "serve dispatch* serve* pull* ");
+  CHECK(phases(ProbeKind::Message) == "push* ");
+  CHECK(phases(ProbeKind::Reads) == "serve dispatch serve pull push dispatch aggregate update serve ");
 }

@@ -103,12 +103,20 @@ const DeviceClass& smallest_device(const Cluster& cluster, int workers) {
 /// full (1.1 % less), and a process 0.5 GiB besides what PyTorch allocates there (github.com/lianqi1008/Control-GIC
 /// issue 6). A NCCL communicator takes 0.5 to 0.7 GiB on A100 (github.com/NVIDIA/nccl issue 964) and 1.06 GiB on H100
 /// (issue 1685).
-Bytes usable_of(Bytes device, int workers) {
+Bytes usable_of(Bytes device, int communicators) {
   constexpr double kOfDriver = 0.011;
   constexpr double kContext = 0.5 * (1 << 30);
   constexpr double kCommunicator = 1.0 * (1 << 30);
   const double left = (1.0 - kOfDriver) * static_cast<double>(device.count) - kContext;
-  return {static_cast<std::int64_t>(std::max(0.0, workers > 1 ? left - kCommunicator : left))};
+  return {static_cast<std::int64_t>(std::max(0.0, left - communicators * kCommunicator))};
+}
+
+/// Hybrid shard has one for the shard group and one for the replicas of a shard.
+int communicators_of(const Strategy& strategy) {
+  const GraphStrategy& graph = strategy.graph;
+  if (graph.workers < 2) return 0;
+  const int group = graph.sharding.group_of(graph.workers);
+  return has_sharded(strategy) && group > 1 && group < graph.workers ? 2 : 1;
 }
 
 /// What would fit in place of what does not.
@@ -188,7 +196,7 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
   RankMemory out{.need = memory_need(model, demand),
                  .device = device.name,
                  .device_bytes = device.memory,
-                 .usable = usable_of(device.memory, strategy.graph.workers)};
+                 .usable = usable_of(device.memory, communicators_of(strategy))};
   out.shares_parameters = strategy.graph.sharding.stage == 3 && has_sharded(strategy);
   if (out.fits()) return out;
   const Changes changes(model, demand, profile.micro_steps, out.usable);

@@ -85,7 +85,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
     const auto* all = std::get_if<Collective>(&op.body);
     if (all == nullptr) continue;
     const auto ranks = static_cast<int>(plan.grouping(op.grouping).ranks(0).size());
-    if (std::string why = ranks_differ(all->algorithm, ranks); !why.empty()) return why;
+    if (std::string why = ranks_differ(all->kind(), ranks); !why.empty()) return why;
   }
   return {};
 }

@@ -18,9 +18,9 @@ namespace {
 using Context = std::shared_ptr<gloo::Context>;
 
 /// Memory that is sent and received in pieces, the last of which may be shorter.
-class Pieces {
+class PieceBuffer {
 public:
-  Pieces(Context context, std::span<float> values, std::size_t piece)
+  PieceBuffer(Context context, std::span<float> values, std::size_t piece)
       : context_(std::move(context)),
         values_(values),
         piece_(piece),
@@ -100,7 +100,7 @@ public:
       }
     }
     std::copy(values_.back().begin(), values_.back().end(), out.begin());
-    for (Pieces& part : parts_) part.wait_sent();
+    for (PieceBuffer& part : parts_) part.wait_sent();
   }
 
 private:
@@ -114,7 +114,7 @@ private:
   std::uint64_t slot_;
   std::size_t length_;
   std::vector<std::vector<float>> values_;  ///< by round: what is sent in the first, and what comes in each
-  std::vector<Pieces> parts_;               ///< the same
+  std::vector<PieceBuffer> parts_;          ///< the same
 };
 
 /// In each of P-1 rounds a rank passes on the contribution that came in the round before, its own first.
@@ -130,17 +130,17 @@ public:
   void run(std::span<float> in, std::span<float> out) override {
     const std::size_t ranks = parts_.size();
     const auto rank = static_cast<std::size_t>(context_->rank);
-    const auto came_in = [&](std::size_t round) -> Pieces& { return parts_[(rank + ranks - round) % ranks]; };
+    const auto came_in = [&](std::size_t round) -> PieceBuffer& { return parts_[(rank + ranks - round) % ranks]; };
     for (std::size_t round = 1; round < ranks; ++round) came_in(round).receive(neighbor(context_, -1), slot_of(round));
     std::copy(in.begin(), in.end(), out.subspan(rank * in.size()).begin());
     for (std::size_t round = 0; round < ranks; ++round) {
-      Pieces& part = came_in(round);
+      PieceBuffer& part = came_in(round);
       for (std::size_t piece = 0; piece < part.count(); ++piece) {
         if (round > 0) part.wait_received();
         if (round + 1 < ranks) part.send(piece, neighbor(context_, 1), slot_of(round + 1));
       }
     }
-    for (Pieces& part : parts_) part.wait_sent();
+    for (PieceBuffer& part : parts_) part.wait_sent();
   }
 
 private:
@@ -148,7 +148,7 @@ private:
 
   Context context_;
   std::uint64_t slot_;
-  std::vector<Pieces> parts_;  ///< of the output, by rank
+  std::vector<PieceBuffer> parts_;  ///< of the output, by rank
 };
 
 /// Floats of one message of a chain.
@@ -180,7 +180,7 @@ private:
   Context context_;
   std::uint64_t slot_;
   int place_;  ///< behind the root
-  Pieces pieces_;
+  PieceBuffer pieces_;
 };
 
 /// The ring cut open behind the root, which is the last: each rank adds its own to what comes and passes it on.
@@ -213,7 +213,7 @@ private:
   std::uint64_t slot_;
   int place_;  ///< on the chain
   std::vector<float> sum_;
-  Pieces pieces_;
+  PieceBuffer pieces_;
 };
 
 /// Every rank sends every other one its part, the next one first.
@@ -230,7 +230,7 @@ public:
   }
 
   void run(std::span<float> /*in*/, std::span<float> /*out*/) override {
-    const auto at = [](std::vector<Pieces>& parts, int rank) -> Pieces& {
+    const auto at = [](std::vector<PieceBuffer>& parts, int rank) -> PieceBuffer& {
       return parts[static_cast<std::size_t>(rank)];
     };
     for (int distance = 1; distance < context_->size; ++distance)
@@ -249,8 +249,8 @@ private:
   Context context_;
   std::uint64_t slot_;
   std::size_t length_;
-  std::vector<Pieces> in_;   ///< by receiver
-  std::vector<Pieces> out_;  ///< by sender
+  std::vector<PieceBuffer> in_;   ///< by receiver
+  std::vector<PieceBuffer> out_;  ///< by sender
 };
 
 class RingAllReduce : public GlooCall {
@@ -274,17 +274,20 @@ private:
 
 /// Works in place. Its buffers are registered once, in the same order everywhere.
 class HalvingDoubling : public GlooCall {
+  using Algorithm = gloo::AllreduceHalvingDoubling<float>;
+
 public:
   HalvingDoubling(const Context& context, std::span<float> out)
-      : algorithm_(context, std::vector<float*>{out.data()}, static_cast<int>(out.size())) {}
+      : algorithm_(
+            std::make_unique<Algorithm>(context, std::vector<float*>{out.data()}, static_cast<int>(out.size()))) {}
 
   void run(std::span<float> in, std::span<float> out) override {
     std::copy(in.begin(), in.end(), out.begin());
-    algorithm_.run();
+    algorithm_->run();
   }
 
 private:
-  gloo::AllreduceHalvingDoubling<float> algorithm_;
+  std::unique_ptr<Algorithm> algorithm_;
 };
 
 std::unique_ptr<GlooCall> make_all_reduce(const Context& context, std::uint32_t tag, CollectiveAlgorithm algorithm,

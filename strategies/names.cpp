@@ -79,6 +79,7 @@ const Words<Recompute>& recompute_words() {
 }
 
 const char* name_of(CollectiveAlgorithm algorithm) {
+  if (algorithm == CollectiveAlgorithm::Pairwise) return "pairwise";
   return word_for(collective_algorithm_words(), algorithm);
 }
 const char* name_of(Compressor compressor) {

@@ -63,6 +63,8 @@ double sent_by_rank(const Plan& plan) {
       case CollectivePrimitive::AllGather:
         bytes += payload * (ranks - 1.0);
         break;
+      default:
+        FAIL("a sharded plan has no " << name_of(op.collective().primitive));
     }
   }
   return bytes;

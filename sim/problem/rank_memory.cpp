@@ -20,15 +20,15 @@ bool on_servers(const VariableStrategy& entry) {
                      [](const Shard& shard) { return std::holds_alternative<PsSynchronizer>(shard.synchronizer); });
 }
 
-HeldVariable held_of_sharded(const GraphStrategy& graph) {
-  const Sharding& sharding = graph.sharding;
-  const double share = 1.0 / sharding.group_of(graph.workers);
+/// Of every variable as much as the rank holds of all of them that holds most.
+HeldVariable held_of_sharded(const Model& model, const Strategy& strategy) {
+  const Sharding& sharding = strategy.graph.sharding;
+  const double share = largest_share(model, strategy);
   return {
       .weights = sharding.stage >= 3 ? share : 1.0, .gradient = sharding.reduces_early() ? share : 1.0, .state = share};
 }
 
 HeldVariable held(const Variable& variable, const VariableStrategy& entry, const GraphStrategy& graph) {
-  if (is_sharded(entry)) return held_of_sharded(graph);
   const bool sparse = travels_sparse(variable, entry);
   const bool served = on_servers(entry);
   const bool updates = !served || graph.update_at == UpdateAt::Worker;
@@ -189,8 +189,10 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
   demand.optimizer = optimizer;
   if (has_sharded(strategy)) demand.gathered = gathered(model, strategy, profile.precision);
   demand.variables.resize(model.variables().size());
+  const HeldVariable share = has_sharded(strategy) ? held_of_sharded(model, strategy) : HeldVariable{};
   for (const VariableStrategy& entry : strategy.variables)
-    demand.variables[entry.variable] = held(model.variable(entry.variable), entry, strategy.graph);
+    demand.variables[entry.variable] =
+        is_sharded(entry) ? share : held(model.variable(entry.variable), entry, strategy.graph);
   demand.buffers = buffers(model, strategy, profile.precision);
   const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
   RankMemory out{.need = memory_need(model, demand),

@@ -74,6 +74,7 @@ const Words<DType>& dtype_words() {
 const Words<Recompute>& recompute_words() {
   static const Words<Recompute> kWords{{name_of(Recompute::None), Recompute::None},
                                        {name_of(Recompute::Selective), Recompute::Selective},
+                                       {name_of(Recompute::SelectiveOp), Recompute::SelectiveOp},
                                        {name_of(Recompute::Full), Recompute::Full}};
   return kWords;
 }

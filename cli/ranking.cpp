@@ -299,7 +299,7 @@ std::string misfit_note(const std::vector<RankedRow>& rows, const std::string& m
   for (const auto& [name, work] : works) {
     const std::string least = format_bytes(work.least);
     const std::string most = format_bytes(work.most);
-    text += fmt::format("; {}: {} {} at least {}{}", name, fmt::join(work.strategies, ", "),
+    text += fmt::format("; {}: {} {} about {}{}", name, fmt::join(work.strategies, ", "),
                         work.strategies.size() == 1 ? "needs" : "need", least, most == least ? "" : " to " + most);
   }
   return wrapped(text, width, 2);

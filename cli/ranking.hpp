@@ -13,7 +13,7 @@ struct RankedRow {
   double low = 0.0;   ///< s; equal to `step` without an interval
   double high = 0.0;
   double throughput = 0.0;  ///< samples/s
-  double needed = 0.0;      ///< bytes of memory that a worker needs at least
+  double needed = 0.0;      ///< bytes of memory that a worker needs
   double memory = 0.0;      ///< bytes of the smallest device; 0: not known, and everything fits
   std::string limit;        ///< limit_phrase; may be empty
   [[nodiscard]] bool fits() const { return memory == 0.0 || needed <= memory; }

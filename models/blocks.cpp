@@ -69,6 +69,8 @@ const char* name_of(Recompute recompute) {
       return "none";
     case Recompute::Selective:
       return "selective";
+    case Recompute::SelectiveOp:
+      return "selective-op";
     case Recompute::Full:
       return "full";
   }
@@ -78,9 +80,14 @@ const char* name_of(Recompute recompute) {
 std::vector<bool> recomputed_layers(const Model& model, Recompute recompute) {
   std::vector<bool> by_layer(model.layer_count(), false);
   if (recompute == Recompute::None) return by_layer;
-  for (const Block& block : blocks_of(model))
-    for (LayerId id = block.first; id <= block.last; ++id)
-      by_layer[id] = recompute == Recompute::Full || !is_dear(model, id);
+  for (const Block& block : blocks_of(model)) {
+    int products = 0;
+    for (LayerId id = block.first; id <= block.last; ++id) {
+      const bool second = model.layer(id).kind == LayerKind::Dense && ++products % 2 == 0;
+      by_layer[id] =
+          recompute == Recompute::Full || !is_dear(model, id) || (second && recompute == Recompute::SelectiveOp);
+    }
+  }
   return by_layer;
 }
 

@@ -26,6 +26,9 @@ enum class Recompute {
   /// All but what products, convolutions and recurrent layers give; of an attention that is no single kernel its
   /// scores, too (Korthikanti et al., "Reducing Activation Recomputation in Large Transformer Models", 2022).
   Selective,
+  /// As Selective, and every second matrix product of a block: the per-op option of torchtitan (`selective_ac_option =
+  /// "op"`, torchtitan/models/llama3/parallelize.py).
+  SelectiveOp,
   Full,  ///< all but the block's input (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016)
 };
 const char* name_of(Recompute recompute);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "base/error.hpp"
+#include "platforms/gpu_mesh.hpp"
 
 namespace simsync {
 namespace {
@@ -76,6 +78,7 @@ private:
     check_device(group, key);
     const NodeFabric& fabric = group.fabric;
     check_link(fabric.gpu_link, key + ".fabric.gpu_link");
+    check_mesh(group, key + ".fabric.gpu_mesh");
     check_link(fabric.pcie_link, key + ".fabric.pcie_link");
     check_link(fabric.switch_link, key + ".fabric.switch_link");
     check_link(fabric.socket_link, key + ".fabric.socket_link");
@@ -85,6 +88,18 @@ private:
       note(key + ".fabric", "missing key 'socket_link': 'switches_per_socket' makes several sockets");
     if (group.nic_link.empty() && (cluster_.groups.size() > 1 || group.count > 1))
       note(key, "missing key 'nic_link': only a cluster of one machine has no network");
+  }
+
+  void check_mesh(const NodeGroup& group, const std::string& key) {
+    if (group.fabric.gpu_mesh.empty()) return;
+    try {
+      (void)GpuMesh(group.fabric.gpu_mesh);
+    } catch (const std::invalid_argument& e) {
+      note(key, e.what());
+    }
+    if (group.fabric.gpu_link.empty()) note(key, "missing key 'gpu_link': which class are the links of the mesh?");
+    if (group.gpus > GpuMesh::kMost)
+      note(key, fmt::format("a node has {} GPUs: a mesh has at most {}", group.gpus, GpuMesh::kMost));
   }
 
   void check_bucket(const std::string& link, const PortService& service) {

@@ -102,6 +102,9 @@ struct NodeFabric {
   /// Direct GPU-GPU ports (NVLink mesh or NVSwitch): a per-GPU port of this class; empty: through PCIe.
   /// Not used when `peer_to_peer` is false.
   std::string gpu_link;
+  /// Which GPUs the links of a port lead to, where no switch joins them (GpuMesh): `0-1 0-3x2`. A port's bandwidth is
+  /// then that of all links of the GPU that has most. Empty: every GPU reaches every other at the rate of its port.
+  std::string gpu_mesh;
   std::string pcie_link;        ///< class of each GPU's own PCIe link
   int gpus_per_switch = 0;      ///< GPUs under one PCIe switch sharing its uplink; 0: every GPU has its own root port
   std::string switch_link;      ///< class of the switch uplink; empty: same as pcie_link

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/error.hpp"
@@ -17,7 +18,7 @@ using detail::NodeLayout;
 
 namespace {
 
-constexpr std::size_t kMostLinks = 13;  // on any way
+constexpr std::size_t kMostLinks = 15;  // on any way
 
 std::vector<int> first_nodes(const Cluster& cluster, int nodes) {
   if (nodes < 0 || nodes > cluster.node_count())
@@ -104,11 +105,15 @@ void Topology::add_from_host(Path& path, const NodeEntry& node, int gpu, bool fr
   add_in(path, node.first, layout.pcie, gpu);
 }
 
-void Topology::add_between_gpus(Path& path, const NodeEntry& node, int from, int to) const {
+void Topology::add_between_gpus(Path& path, const NodeEntry& node, std::pair<int, int> gpus, int links) const {
   const NodeLayout& layout = layouts_[static_cast<std::size_t>(node.group)];
-  if (layout.port.exists()) {
+  const auto [from, to] = gpus;
+  if (layout.port.exists() && (!layout.mesh || links > 0)) {
     add_out(path, node.first, layout.port, from);
     add_in(path, node.first, layout.port, to);
+    if (!layout.mesh) return;
+    const BytesPerSecond port = links_[static_cast<std::size_t>(node.first + layout.port.out(from))].bandwidth;
+    path.stream_cap = std::min(path.stream_cap, (1.0 * links / layout.mesh->most_links()) * port);
     return;
   }
   const bool staged = !layout.peer_to_peer;
@@ -130,7 +135,12 @@ LinkId Topology::link_of_pair(const NodeEntry& one, const NodeEntry& other) cons
   return first_pair_ + static_cast<LinkId>(before + j - i - 1);
 }
 
-void Topology::add_across_network(Path& path, const NodeEntry& from, const NodeEntry& to) const {
+void Topology::add_across_network(Path& path, Place sender, Place receiver) const {
+  const NodeEntry& from = entry(sender);
+  const NodeEntry& to = entry(receiver);
+  const NodeLayout& left = layouts_[static_cast<std::size_t>(from.group)];
+  const NodeLayout& right = layouts_[static_cast<std::size_t>(to.group)];
+  if (sender.gpu >= 0) add_out(path, from.first, left.rail, left.rail_of(sender.gpu));
   const auto nic_of = [&](const NodeEntry& node) -> const LinkRow& {
     const LinkRow& nic = layouts_[static_cast<std::size_t>(node.group)].nic;
     if (!nic.exists())
@@ -148,6 +158,20 @@ void Topology::add_across_network(Path& path, const NodeEntry& from, const NodeE
     add(path, leaf_up_[static_cast<std::size_t>(to.number / per_leaf)] + 1, costs);
   }
   add_in(path, to.first, nic_of(to), 0);
+  if (receiver.gpu >= 0) add_in(path, to.first, right.rail, right.rail_of(receiver.gpu));
+}
+
+Topology::NicsOf Topology::nics_of(int node, const std::vector<int>& gpus) const {
+  const NodeEntry& at = entry({node, -1});
+  const NodeLayout& layout = layouts_[static_cast<std::size_t>(at.group)];
+  if (!layout.nic.exists()) return {};
+  const auto rate = [&](const LinkRow& row) {
+    return links_[static_cast<std::size_t>(at.first + row.out(0))].bandwidth;
+  };
+  if (!layout.rail.exists()) return {at.nics > 1, rate(layout.nic)};
+  std::set<int> rails;
+  for (const int gpu : gpus) rails.insert(layout.rail_of(gpu));
+  return {rails.size() > 1, std::min(rate(layout.nic), static_cast<double>(rails.size()) * rate(layout.rail))};
 }
 
 Path Topology::network_path(Place from, Place to) const {
@@ -156,7 +180,7 @@ Path Topology::network_path(Place from, Place to) const {
   Path path;
   path.links.reserve(kMostLinks);
   add_to_host(path, source, from.gpu, true);
-  add_across_network(path, source, target);
+  add_across_network(path, from, to);
   add_from_host(path, target, to.gpu, true);
   return path;
 }
@@ -169,13 +193,25 @@ Path Topology::path(Place from, Place to) const {
   static_cast<void>(entry(to));
   path.links.reserve(kMostLinks);
   if (from.gpu >= 0 && to.gpu >= 0) {
-    add_between_gpus(path, source, from.gpu, to.gpu);
+    const auto& mesh = layouts_[static_cast<std::size_t>(source.group)].mesh;
+    add_between_gpus(path, source, {from.gpu, to.gpu}, mesh ? mesh->links(from.gpu, to.gpu) : 0);
   } else if (from.gpu >= 0) {
     add_to_host(path, source, from.gpu, false);
   } else {
     add_from_host(path, source, to.gpu, false);
   }
   return path;
+}
+
+Path Topology::ring_path(Place from, Place to, const std::vector<int>& gpus) const {
+  const NodeEntry& node = entry(from);
+  const auto& mesh = layouts_[static_cast<std::size_t>(node.group)].mesh;
+  if (!mesh) return path(from, to);
+  static_cast<void>(entry(to));
+  Path out;
+  out.links.reserve(kMostLinks);
+  add_between_gpus(out, node, {from.gpu, to.gpu}, mesh->rings(gpus));
+  return out;
 }
 
 Path Topology::between_nodes(int from, int to) const {
@@ -191,7 +227,7 @@ Path Topology::between_nodes(int from, int to) const {
   const NodeLayout& right = layouts_[static_cast<std::size_t>(target.group)];
   add_gpu_costs(left);
   if (left.gpus == 0 || !left.gpu_direct) add_out(path, source.first, left.memory, 0);
-  add_across_network(path, source, target);
+  add_across_network(path, {from, -1}, {to, -1});
   if (right.gpus == 0 || !right.gpu_direct) add_in(path, target.first, right.memory, 0);
   add_gpu_costs(right);
   return path;

@@ -56,18 +56,33 @@ public:
   [[nodiscard]] const Cluster& cluster() const { return cluster_; }
   /// NICs of a node that takes part. @throws PlanError when it does not.
   [[nodiscard]] int nics(int node) const { return entry({node, -1}).nics; }
+  /// The NICs of some GPUs of a node.
+  struct NicsOf {
+    bool several = false;  ///< not the rail of a single NIC
+    BytesPerSecond rate;   ///< each way, together
+  };
+  /// @throws PlanError as path() does.
+  [[nodiscard]] NicsOf nics_of(int node, const std::vector<int>& gpus) const;
 
   /// GPU to GPU, GPU to host, host to GPU or host to host, in one node or across the network.
   ///
-  /// In a node: GPU ports when the fabric has a `gpu_link` and `peer_to_peer`; else the two PCIe links, with the
+  /// In a node: GPU ports when the fabric has a `gpu_link` and `peer_to_peer`, and its `gpu_mesh` joins the two, whose
+  /// links are then all that a stream has; else the two PCIe links, with the
   /// switch uplinks when the switches differ and the socket link when the sockets differ. Without `peer_to_peer`
   /// the way leads through the switch uplinks and host memory. GPU to host: PCIe link, switch uplink, memory.
   /// Between nodes: GPU to host (or, with `gpu_direct`, the PCIe link, and the switch uplink when the node has
   /// fewer NICs than switches), NIC out, the link of the two nodes when the network has a `pair_bandwidth`, the leaf
   /// uplinks when the leaves differ, NIC in, and the mirror image.
-  /// All NICs of a node that are in use count as one link of their total bandwidth.
+  /// All NICs of a node that are in use count as one link of their total bandwidth. Where a node has several and
+  /// GPUs use the nearest (NodeGroup::nearest_nics), what a GPU sends or receives also crosses its rail, which is that
+  /// NIC, or those NICs: GPUs of one rail share its rate, others do not.
   /// @throws PlanError for a node that takes no part, a GPU that does not exist, or a node without a NIC.
   [[nodiscard]] Path path(Place from, Place to) const;
+
+  /// The way of one hop of a ring through these GPUs of a node, two of which are `from` and `to`. In a mesh the ring
+  /// runs at the rate of all the rings that these GPUs have (GpuMesh::rings), or on PCIe where they have none; else it
+  /// is path(). @throws PlanError as path() does.
+  [[nodiscard]] Path ring_path(Place from, Place to, const std::vector<int>& gpus) const;
 
   /// The way from one node's place to another's across the network, also when both are on one node: then what
   /// leaves the node comes back into it, as for a representative of alike nodes. @throws PlanError as path() does.
@@ -95,8 +110,9 @@ private:
   [[nodiscard]] const NodeEntry& entry(Place place) const;
   void add_to_host(Path& path, const NodeEntry& node, int gpu, bool to_nic) const;
   void add_from_host(Path& path, const NodeEntry& node, int gpu, bool from_nic) const;
-  void add_between_gpus(Path& path, const NodeEntry& node, int from, int to) const;
-  void add_across_network(Path& path, const NodeEntry& from, const NodeEntry& to) const;
+  /// `links`: of a mesh, that a stream has; 0: no way over ports.
+  void add_between_gpus(Path& path, const NodeEntry& node, std::pair<int, int> gpus, int links) const;
+  void add_across_network(Path& path, Place from, Place to) const;
   [[nodiscard]] LinkId link_of_pair(const NodeEntry& one, const NodeEntry& other) const;
 
   Cluster cluster_;

@@ -56,8 +56,10 @@ LinkRow TopologyBuilder::row(NodeLayout& layout, const LinkClass& link, int unit
 void TopologyBuilder::add_fabric(NodeLayout& layout, const NodeGroup& group) const {
   const NodeFabric& fabric = group.fabric;
   const LinkClass& pcie = link_class(fabric.pcie_link, group);
-  if (!fabric.gpu_link.empty() && fabric.peer_to_peer)
+  if (!fabric.gpu_link.empty() && fabric.peer_to_peer) {
+    if (!fabric.gpu_mesh.empty()) layout.mesh.emplace(fabric.gpu_mesh);
     layout.port = row(layout, link_class(fabric.gpu_link, group), layout.gpus, Charge::Half);
+  }
   layout.pcie = row(layout, pcie, layout.gpus, Charge::Whole);
   if (layout.gpus_per_switch > 0) {
     const LinkClass& uplink = fabric.switch_link.empty() ? pcie : link_class(fabric.switch_link, group);
@@ -79,6 +81,12 @@ NodeLayout TopologyBuilder::layout_of(const NodeGroup& group) const {
     layout.nic = row(layout, nic, 1, Charge::Half);
     if (group.nics > 1)
       layout.nic.costs.cap = std::min(layout.nic.costs.cap, BytesPerSecond{payload_rate(nic) / group.nic_slowdown});
+    if (group.nics > 1 && group.gpus > 0 && group.nearest_nics) {
+      layout.rails = std::min(group.nics, group.gpus);
+      layout.rail = row(layout, nic, layout.rails, Charge::Half);
+      layout.rail.costs = {};  // they are those of `nic`
+      layout.rail.service = {};
+    }
   }
   if (!group.fabric.memory_link.empty()) {
     layout.memory = row(layout, link_class(group.fabric.memory_link, group), 1, Charge::Whole);
@@ -120,6 +128,9 @@ void TopologyBuilder::add_names_and_rates(const NodeGroup& group, const NodeLayo
     row.service.burst_at_once.count *= nics;
     add_row(row, 1, prefix, "nic", rate(group.nic_link) * nics / group.nic_slowdown);
   }
+  if (layout.rail.exists())
+    add_row(layout.rail, layout.rails, prefix + "nic", "rail",
+            rate(group.nic_link) * group.nics / layout.rails / group.nic_slowdown);
   if (layout.memory.exists()) add_row(layout.memory, 1, prefix, "memory", rate(fabric.memory_link));
   if (group.gpus == 0) return;
   if (layout.port.exists()) add_row(layout.port, layout.gpus, prefix + "gpu", "port", rate(fabric.gpu_link));

@@ -1,8 +1,10 @@
 // How Topology keeps the links of nodes that are alike. For its own implementation.
 #pragma once
 #include <limits>
+#include <optional>
 
 #include "base/units.hpp"
+#include "platforms/gpu_mesh.hpp"
 
 namespace simsync::detail {
 
@@ -35,8 +37,13 @@ struct NodeLayout {
   bool peer_to_peer = true;
   bool nic_below_switch = false;  ///< GPUDirect traffic reaches a NIC without the switch uplink
   bool gpu_direct = false;
-  LinkRow nic, memory, port, pcie, uplink, socket;
+  int rails = 0;  ///< 0: GPUs use all NICs alike
+  std::optional<GpuMesh> mesh;
+  LinkRow nic, rail, memory, port, pcie, uplink, socket;
   int count = 0;  ///< links of the node
+
+  /// The NIC that a GPU uses, or the NICs where it has several: the nearest.
+  [[nodiscard]] int rail_of(int gpu) const { return gpu * rails / gpus; }
 
   [[nodiscard]] int switch_of(int gpu) const { return gpus_per_switch > 0 ? gpu / gpus_per_switch : gpu; }
   [[nodiscard]] int socket_of(int gpu) const {

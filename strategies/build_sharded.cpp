@@ -38,6 +38,8 @@ void build_fsdp(const BuildRequest& request, const Options& options, Strategy& s
   sharding.prefetch = static_cast<int>(options.integer("prefetch", 0, kMostPrefetch));
   sharding.reduce_every_micro_step = options.boolean("reduce_every_micro_step");
   sharding.overlap_gather = options.boolean("overlap_gather");
+  sharding.whole_variables = options.boolean("whole_variables");
+  if (sharding.whole_variables && sharding.stage != 1) options.fail("whole_variables", "it needs stage 1");
   sharding.min_unit = options.bytes("min_unit", 0);
   sharding.param_dtype = dtype(options, "param_dtype");
   sharding.reduce_dtype = dtype(options, "reduce_dtype");
@@ -66,6 +68,9 @@ std::vector<BuilderInfo> sharded_builders() {
          "(PyTorch's no_sync)"},
         {"overlap_gather", "true",
          "stages 1 and 2. true: a block waits for its own parameters; false: the step begins with all (DeepSpeed)"},
+        {"whole_variables", "false",
+         "stage 1. true: a rank owns whole variables and broadcasts them after its update (InternEvo, PyTorch's "
+         "ZeroRedundancyOptimizer); false: every variable is shared out evenly and gathered"},
         {"min_unit", "0B", "neighboring blocks are merged until they have so many bytes of parameters"},
         {"param_dtype", kAuto,
          "gathered parameters: float32, float16, bfloat16 or auto (two bytes in half precision and amp)"},

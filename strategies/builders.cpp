@@ -24,7 +24,8 @@ const std::vector<BuilderInfo>& builders() {
           {"micro_steps", "1", "gradient accumulation: parts that a worker's batch is computed in before one update"});
       builder.options.push_back({"recompute", "none",
                                  "activations of blocks that are dropped and computed again: none, selective (all but "
-                                 "those of products and fused attention) or full"});
+                                 "those of products and fused attention), selective-op (every second product, too: "
+                                 "torchtitan) or full"});
     }
     std::sort(all.begin(), all.end(), [](const BuilderInfo& a, const BuilderInfo& b) { return a.name < b.name; });
     return all;

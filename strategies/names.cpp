@@ -74,11 +74,13 @@ const Words<DType>& dtype_words() {
 const Words<Recompute>& recompute_words() {
   static const Words<Recompute> kWords{{name_of(Recompute::None), Recompute::None},
                                        {name_of(Recompute::Selective), Recompute::Selective},
+                                       {name_of(Recompute::SelectiveOp), Recompute::SelectiveOp},
                                        {name_of(Recompute::Full), Recompute::Full}};
   return kWords;
 }
 
 const char* name_of(CollectiveAlgorithm algorithm) {
+  if (algorithm == CollectiveAlgorithm::Pairwise) return "pairwise";
   return word_for(collective_algorithm_words(), algorithm);
 }
 const char* name_of(Compressor compressor) {

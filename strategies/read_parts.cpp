@@ -68,6 +68,7 @@ void read_sharding(const yaml::Node& node, Sharding& sharding) {
   m.maybe("prefetch", [&](const yaml::Node& n) { sharding.prefetch = static_cast<int>(n.integer(0, kMost)); });
   m.maybe("reduce_every_micro_step", [&](const yaml::Node& n) { sharding.reduce_every_micro_step = n.boolean(); });
   m.maybe("overlap_gather", [&](const yaml::Node& n) { sharding.overlap_gather = n.boolean(); });
+  m.maybe("whole_variables", [&](const yaml::Node& n) { sharding.whole_variables = n.boolean(); });
   m.maybe("min_unit", [&](const yaml::Node& n) { sharding.min_unit = n.bytes(); });
   m.maybe("param_dtype", [&](const yaml::Node& n) { sharding.param_dtype = n.one_of(dtype_words()); });
   m.maybe("reduce_dtype", [&](const yaml::Node& n) { sharding.reduce_dtype = n.one_of(dtype_words()); });

@@ -26,6 +26,9 @@ struct Sharding {
   bool reduce_every_micro_step = true;
   /// Below stage 3. true: a unit waits for its own parameters; false: the step begins with all of them.
   bool overlap_gather = true;
+  /// Stage 1. true: a rank owns whole variables and broadcasts them after its update, as InternEvo and PyTorch's
+  /// ZeroRedundancyOptimizer do; false: every variable is shared out evenly.
+  bool whole_variables = false;
   Bytes min_unit{0};  ///< neighboring blocks are merged until they have so many bytes of parameters
   /// Of gathered parameters and reduced gradients; absent: two bytes where the profile computes in half precision, else
   /// the variable's own.

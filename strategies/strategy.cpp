@@ -118,6 +118,7 @@ void check_sharding(const Strategy& strategy) {
     throw PlanError(fmt::format("strategy '{}': {}", strategy.name, what));
   };
   if (sharding.stage < 1 || sharding.stage > 3) fail(fmt::format("sharding stage {}, expected 1 to 3", sharding.stage));
+  if (sharding.whole_variables && sharding.stage != 1) fail("whole_variables needs sharding stage 1");
   if (sharding.prefetch < 0 || sharding.min_unit.count < 0) fail("prefetch and min_unit must not be negative");
   if (sharding.group < 0 || workers % sharding.group_of(workers) != 0)
     fail(fmt::format("shard groups of {} ranks do not divide {} workers", sharding.group, workers));

@@ -13,7 +13,8 @@ enum class CollectiveAlgorithm {
   DoubleBinaryTree,
   HalvingDoubling,
   Hierarchical,
-  BroadcastReduce
+  BroadcastReduce,
+  Pairwise,  ///< every rank to every other, directly: no all-reduce, and no choice of a strategy
 };
 
 /// Whether it names a rule by which an algorithm is chosen, not an algorithm.

@@ -58,6 +58,7 @@ std::string sharding_text(const Sharding& sharding) {
       "  sharding: {{stage: {}, group: {}, reshard_after_forward: {}, prefetch: {}, overlap_gather: {}, min_unit: {}",
       sharding.stage, sharding.group, sharding.reshard_after_forward, sharding.prefetch, sharding.overlap_gather,
       text_of(sharding.min_unit));
+  if (sharding.whole_variables) out += ", whole_variables: true";
   if (!sharding.reduce_every_micro_step) out += ", reduce_every_micro_step: false";
   if (sharding.param_dtype) out += fmt::format(", param_dtype: {}", name_of(*sharding.param_dtype));
   if (sharding.reduce_dtype) out += fmt::format(", reduce_dtype: {}", name_of(*sharding.reduce_dtype));

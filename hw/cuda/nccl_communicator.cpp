@@ -40,6 +40,24 @@ void NcclCommunicator::all_gather(const float* in, float* out, std::size_t count
   SIMSYNC_CUDA(ncclAllGather(in, out, count, ncclFloat, comm_.get(), stream.get()));
 }
 
+void NcclCommunicator::broadcast(const float* in, float* out, std::size_t count, int root, const Stream& stream) {
+  SIMSYNC_CUDA(ncclBroadcast(in, out, count, ncclFloat, root, comm_.get(), stream.get()));
+}
+
+void NcclCommunicator::reduce(const float* in, float* out, std::size_t count, int root, const Stream& stream) {
+  SIMSYNC_CUDA(ncclReduce(in, out, count, ncclFloat, ncclSum, root, comm_.get(), stream.get()));
+}
+
+void NcclCommunicator::all_to_all(const float* in, float* out, std::size_t count, const Stream& stream) {
+  SIMSYNC_CUDA(ncclGroupStart());
+  for (int peer = 0; peer < size_; ++peer) {
+    const std::size_t at = static_cast<std::size_t>(peer) * count;
+    send(in + at, count, peer, stream);
+    receive(out + at, count, peer, stream);
+  }
+  SIMSYNC_CUDA(ncclGroupEnd());
+}
+
 void NcclCommunicator::send(const float* in, std::size_t count, int peer, const Stream& stream) {
   SIMSYNC_CUDA(ncclSend(in, count, ncclFloat, peer, comm_.get(), stream.get()));
 }

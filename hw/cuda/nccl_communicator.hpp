@@ -19,7 +19,8 @@ NcclId make_nccl_id();
 /// in the same order. Buffers must stay until the stream has passed the call.
 ///
 /// Bytes on the wire per rank for n ranks and S bytes (ring): all-reduce 2 (n - 1) / n S, reduce-scatter and
-/// all-gather (n - 1) / n S with S the larger of the two buffers, send and receive S.
+/// all-gather (n - 1) / n S with S the larger of the two buffers, all-to-all (n - 1) / n S, send and receive S; each
+/// hop of the chain of a broadcast or reduce S.
 class NcclCommunicator {
 public:
   /// Blocks until all `size` ranks have come. Uses the current device. @throws DeviceError, PlanError for a wrong rank.
@@ -34,6 +35,12 @@ public:
   void reduce_scatter(const float* in, float* out, std::size_t count, const Stream& stream);
   /// Joins `count` floats of every rank in the order of ranks.
   void all_gather(const float* in, float* out, std::size_t count, const Stream& stream);
+  /// `count` floats of rank `root` into `out` of every rank.
+  void broadcast(const float* in, float* out, std::size_t count, int root, const Stream& stream);
+  /// Sums `count` floats of every rank into `out` of rank `root`; the others' `out` is not touched.
+  void reduce(const float* in, float* out, std::size_t count, int root, const Stream& stream);
+  /// `in` has `count` floats for every rank, in the order of ranks, and `out` those that each has for this one.
+  void all_to_all(const float* in, float* out, std::size_t count, const Stream& stream);
   void send(const float* in, std::size_t count, int peer, const Stream& stream);
   void receive(float* out, std::size_t count, int peer, const Stream& stream);
 

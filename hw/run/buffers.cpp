@@ -73,21 +73,10 @@ void Buffers::add_collective(OpId id, AgentId self) {
   const Grouping& grouping = roles_.plan().grouping(op.grouping);
   if (grouping.group_of(self) < 0) return;
   const auto ranks = grouping.ranks(grouping.group_of(self));
-  std::size_t in = floats_of(op.bytes());
-  std::size_t out = in;
-  switch (op.collective().primitive) {
-    case CollectivePrimitive::AllReduce:
-      break;
-    case CollectivePrimitive::AllGather:
-      out = in * ranks.size();
-      break;
-    case CollectivePrimitive::ReduceScatter:
-      out = (in + ranks.size() - 1) / ranks.size();  // padded to equal parts
-      in = out * ranks.size();
-      break;
-  }
   const auto own = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), self) - ranks.begin());
-  collectives_[id] = {std::make_unique<Gradient>(self, in), std::vector<float>(out), {ranks.begin(), ranks.end()}, own};
+  const CollectiveSizes sizes = sizes_of(op.collective(), ranks.size());
+  collectives_[id] = {std::make_unique<Gradient>(self, sizes.in), std::vector<float>(sizes.out),
+                      results_of(op.collective(), ranks, own)};
 }
 
 void Buffers::add_push(OpId id, AgentId self) {
@@ -168,26 +157,14 @@ CollectiveBuffers Buffers::collective(OpId op, int iteration, bool clear) {
   Collective& buffers = collectives_.at(op);
   if (clear) std::fill(buffers.out.begin(), buffers.out.end(), 0.0F);
   buffers.in->set(iteration);
-  const auto in = buffers.in->values();
-  CollectiveBuffers out{in, buffers.out, buffers.in->samples(), {}};
-  if (buffers.out.size() < in.size()) {
-    out.looked_at = own_samples(buffers);
-    return out;
-  }
-  for (std::size_t part = 0; part < buffers.out.size(); part += in.size())
-    for (const std::size_t at : out.changing) out.looked_at.push_back(part + at);
-  return out;
+  return {buffers.in->values(), buffers.out, buffers.in->samples(), samples_of(buffers)};
 }
 
-std::size_t Buffers::own_begin(const Collective& buffers) {
-  return buffers.out.size() < buffers.in->values().size() ? buffers.own_place * buffers.out.size() : 0;
-}
-
-std::vector<std::size_t> Buffers::own_samples(const Collective& buffers) {
-  const std::size_t begin = own_begin(buffers);
+std::vector<std::size_t> Buffers::samples_of(const Collective& buffers) {
   std::vector<std::size_t> out;
-  for (const std::size_t at : buffers.in->samples())
-    if (at >= begin && at < begin + buffers.out.size()) out.push_back(at - begin);
+  for (const ResultPart& part : buffers.results)
+    for (const std::size_t at : buffers.in->samples())
+      if (at >= part.in_begin && at < part.in_begin + part.floats) out.push_back(at - part.in_begin + part.out_begin);
   return out;
 }
 
@@ -243,32 +220,21 @@ void Buffers::check_applied(const Instance& i, int iteration, Tensor& tensor, co
 
 void Buffers::check_collective(OpId op, int iteration, bool all) const {
   const Plan& plan = roles_.plan();
-  if (plan.ops[static_cast<std::size_t>(op)].collective().primitive == CollectivePrimitive::AllGather)
-    return check_gathered(op, iteration, all);
   const Collective& buffers = collectives_.at(op);
-  const std::size_t begin = own_begin(buffers);
-  const std::vector<std::size_t> samples = own_samples(buffers);
-  for (const std::size_t at : samples) {
-    float sum = 0.0F;
-    for (const int rank : buffers.ranks) sum += gradient_at(rank, begin + at, iteration);
-    if (buffers.out[at] != sum) wrong(plan, op, rank_, at, buffers.out[at], sum);
-  }
-  float plain = 0.0F;
-  for (const int rank : buffers.ranks) plain += static_cast<float>(rank + 1);
-  if (all) expect_plain(plan, op, rank_, buffers.out, samples, plain);
-}
-
-void Buffers::check_gathered(OpId op, int iteration, bool all) const {
-  const Collective& buffers = collectives_.at(op);
-  const auto& samples = buffers.in->samples();
-  const std::size_t floats = buffers.in->values().size();
-  for (std::size_t place = 0; place < buffers.ranks.size(); ++place) {
-    const int rank = buffers.ranks[place];
-    const auto part = std::span(buffers.out).subspan(place * floats, floats);
-    for (const std::size_t at : samples)
-      if (part[at] != gradient_at(rank, at, iteration))
-        wrong(roles_.plan(), op, rank_, at, part[at], gradient_at(rank, at, iteration));
-    if (all) expect_plain(roles_.plan(), op, rank_, part, samples, static_cast<float>(rank + 1));
+  const std::vector<std::size_t> samples = samples_of(buffers);
+  for (const ResultPart& part : buffers.results) {
+    for (const std::size_t at : samples) {
+      if (at < part.out_begin || at >= part.out_begin + part.floats) continue;
+      float sum = 0.0F;
+      for (const int rank : part.ranks) sum += gradient_at(rank, at - part.out_begin + part.in_begin, iteration);
+      if (buffers.out[at] != sum) wrong(plan, op, rank_, at, buffers.out[at], sum);
+    }
+    if (!all) continue;
+    float plain = 0.0F;
+    for (const int rank : part.ranks) plain += static_cast<float>(rank + 1);
+    for (std::size_t at = part.out_begin; at < part.out_begin + part.floats; ++at)
+      if (buffers.out[at] != plain && !std::binary_search(samples.begin(), samples.end(), at))
+        wrong(plan, op, rank_, at, buffers.out[at], plain);
   }
 }
 

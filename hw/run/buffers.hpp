@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "hw/run/collective_results.hpp"
 #include "hw/run/collectives.hpp"
 #include "hw/run/links.hpp"
 #include "hw/run/payload.hpp"
@@ -54,8 +55,7 @@ private:
   struct Collective {
     std::unique_ptr<Gradient> in;
     std::vector<float> out;
-    std::vector<int> ranks;     ///< of the group
-    std::size_t own_place = 0;  ///< of this rank among them
+    std::vector<ResultPart> results;
   };
   struct Sum {
     std::vector<float> values;
@@ -99,11 +99,8 @@ private:
   [[nodiscard]] std::size_t slot(const Op& op, int iteration) const {
     return static_cast<std::size_t>(iteration % (life(op).behind + 1));
   }
-  /// Of a reduction: the position of the sum at which `out` begins.
-  static std::size_t own_begin(const Collective& buffers);
-  /// Of a reduction: positions of samples in `out`, which has the rank's part or the whole of the sum.
-  static std::vector<std::size_t> own_samples(const Collective& buffers);
-  void check_gathered(OpId op, int iteration, bool all) const;
+  /// Positions of samples in `out`.
+  static std::vector<std::size_t> samples_of(const Collective& buffers);
   std::span<float> destination(const Instance& i, int iteration);
   void check_applied(const Instance& i, int iteration, Tensor& tensor, const std::vector<int>& ranks);
   void check_moved_on(const Instance& i, bool all);

@@ -18,9 +18,8 @@ public:
   virtual std::string get(const std::string& key) = 0;
 };
 
-/// Memory of one collective of one rank, the same in every step. AllReduce: in and out of equal size; AllGather: `out`
-/// has the contributions of all ranks of the group in order; ReduceScatter: `out` has the rank's part of the sum, of
-/// equal parts in the order of ranks.
+/// Memory of one collective of one rank, the same in every step; collective_results.hpp says what belongs where. Parts
+/// of a payload or contributions to it lie in the order of the group's ranks.
 struct CollectiveBuffers {
   std::span<float> in;
   std::span<float> out;

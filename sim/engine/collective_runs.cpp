@@ -8,10 +8,10 @@ const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) 
   const Collective& all = op.collective();
   const int group = parts_.scene.groups.number_in_plan(op.grouping, simulated);
   const GroupShape shape = group_shape(parts_.scene.plan, parts_.scene.plan.grouping(op.grouping).ranks(group));
-  const ScheduleKey key{.primitive = all.primitive,
-                        .algorithm = all.algorithm,
+  const CollectiveKind kind = all.kind();
+  const ScheduleKey key{.kind = kind,
                         .protocol = all.protocol,
-                        .chunks = pipeline_chunks(all.algorithm, shape, all.bytes),
+                        .chunks = pipeline_chunks(kind, shape, all.bytes),
                         .grouping = op.grouping,
                         .group = group};
   auto& slot = schedules_[key];

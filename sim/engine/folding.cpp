@@ -46,11 +46,11 @@ std::optional<std::vector<std::vector<Part>>> parts_by_node(const Plan& plan, co
   return out;
 }
 
-/// Whether every group has ranks of one node, or the same of all nodes.
-bool within_nodes_or_over_all(const Plan& plan, const Grouping& grouping) {
+/// Whether every group has ranks of one node only, or of as many nodes as `other`.
+bool within_nodes_or_over(const Plan& plan, const Grouping& grouping, int other) {
   for (int group = 0; group < grouping.count(); ++group) {
     const int nodes = group_shape(plan, grouping.ranks(group)).nodes();
-    if (nodes != 1 && nodes != static_cast<int>(plan.nodes.size())) return false;
+    if (nodes != 1 && nodes != other) return false;
   }
   return true;
 }
@@ -62,7 +62,8 @@ std::string groups_differ(const Plan& plan, const Grouping& grouping, bool equal
   if (!parts) return "groups have other ranks on one node than on another";
   if (std::any_of(parts->begin(), parts->end(), [&](const auto& of_node) { return of_node != parts->front(); }))
     return "nodes differ in their groups of ranks";
-  if (!equally_fast && !within_nodes_or_over_all(plan, grouping)) return "groups differ in the speeds of their ranks";
+  if (!equally_fast && !within_nodes_or_over(plan, grouping, static_cast<int>(plan.nodes.size())))
+    return "groups differ in the speeds of their ranks";
   return {};
 }
 
@@ -128,11 +129,13 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
   const bool alike_in_speed = equally_fast(plan, cluster);
   for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
     if (std::string why = groups_differ(plan, *grouping, alike_in_speed); !why.empty()) return why;
+  std::vector<char> inside;  // by grouping: its groups have no hops between nodes
+  for (const Grouping& grouping : plan.groupings) inside.push_back(within_nodes_or_over(plan, grouping, 1) ? 1 : 0);
   for (const Op& op : plan.ops) {
     const auto* all = std::get_if<Collective>(&op.body);
-    if (all == nullptr) continue;
+    if (all == nullptr || inside[static_cast<std::size_t>(op.grouping)] != 0) continue;
     const auto ranks = static_cast<int>(plan.grouping(op.grouping).ranks(0).size());
-    if (std::string why = ranks_differ(all->algorithm, ranks); !why.empty()) return why;
+    if (std::string why = ranks_differ(all->kind(), ranks); !why.empty()) return why;
   }
   return {};
 }

@@ -33,7 +33,7 @@ struct PredictedRow {
   Spread time_error;                   ///< of the compute of a step; not a column
   std::string settings;                ///< settings_text() of the request
   double dropped_pct = 0.0;            ///< of the gradients, because they came too late
-  RankMemory memory;                   ///< what a worker needs at least, and what the smallest of them has
+  RankMemory memory;                   ///< what a worker needs, and what the smallest of them has
   std::vector<std::string> notes;      ///< RankMemory::misfit and Problem::notes; not a column
   [[nodiscard]] double throughput() const {
     return static_cast<double>(batch) * (workers - backups) / step_time.value();

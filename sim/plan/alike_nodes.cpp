@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "sim/plan/collective_maker.hpp"
+
 namespace simsync::detail {
 
 std::string nodes_differ(const Plan& plan, const Cluster& cluster) {
@@ -20,10 +22,11 @@ std::string nodes_differ(const Plan& plan, const Cluster& cluster) {
   return {};
 }
 
-std::string ranks_differ(CollectiveAlgorithm algorithm, int ranks) {
-  if (algorithm == CollectiveAlgorithm::HalvingDoubling && !std::has_single_bit(static_cast<unsigned>(ranks)))
+std::string ranks_differ(const CollectiveKind& kind, int ranks) {
+  if (kind.algorithm == CollectiveAlgorithm::HalvingDoubling && !std::has_single_bit(static_cast<unsigned>(ranks)))
     return "halving-doubling over a number of ranks that is no power of two makes ranks differ";
-  if (algorithm == CollectiveAlgorithm::BroadcastReduce) return "the ends of a chain differ from its middle";
+  if (kind.algorithm == CollectiveAlgorithm::BroadcastReduce || is_chain(kind.primitive))
+    return "the ends of a chain differ from its middle";
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "platforms/cluster.hpp"
+#include "sim/plan/collectives.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
@@ -11,7 +12,7 @@ namespace simsync::detail {
 /// differ in their links or their number of ranks. Empty when they are; their devices may differ all the same.
 std::string nodes_differ(const Plan& plan, const Cluster& cluster);
 
-/// Why an algorithm makes interchangeable nodes differ. Empty when it does not.
-std::string ranks_differ(CollectiveAlgorithm algorithm, int ranks);
+/// Why a collective over several nodes makes interchangeable ones differ. Empty when it does not.
+std::string ranks_differ(const CollectiveKind& kind, int ranks);
 
 }  // namespace simsync::detail

@@ -115,12 +115,15 @@ struct Collective {
   CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
   std::string protocol;  ///< name in CollectiveCosts::protocols; empty: the cluster tells none apart
+  int root = 0;          ///< place in the group: whose payload it is, or who has the sum
   double bytes = 0.0;    ///< payload
   Seconds setup;         ///< before bytes move
   Seconds packing;       ///< the part of `setup` in which the device copies or encodes gradients; it comes first
   /// Measured over modelled time of such a one (CollectiveCosts::measured): the simulator counts its rounds, costs and
   /// bytes, so many times. `setup` has it already.
   double ratio = 1.0;
+
+  [[nodiscard]] CollectiveKind kind() const { return {primitive, algorithm, root}; }
 };
 
 }  // namespace simsync

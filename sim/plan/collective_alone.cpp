@@ -188,9 +188,9 @@ CollectiveAlone::CollectiveAlone(Cluster cluster, const std::vector<Place>& rank
 
 CollectiveAlone::~CollectiveAlone() = default;
 
-CollectiveAlone::Network& CollectiveAlone::network_for(CollectiveAlgorithm algorithm) {
+CollectiveAlone::Network& CollectiveAlone::network_for(const CollectiveKind& kind) {
   const bool fold = plan_.nodes.size() > 2 && detail::nodes_differ(plan_, cluster_).empty() &&
-                    detail::ranks_differ(algorithm, plan_.rank_count()).empty();
+                    detail::ranks_differ(kind, plan_.rank_count()).empty();
   std::unique_ptr<Network>& network = fold ? folded_ : whole_;
   if (network) return *network;
   std::vector<int> nodes;
@@ -201,11 +201,10 @@ CollectiveAlone::Network& CollectiveAlone::network_for(CollectiveAlgorithm algor
 
 double CollectiveAlone::run(const Question& question) {
   const auto& [primitive, algorithm, protocol, bytes] = question;
-  Network& network = network_for(algorithm);
-  const detail::ScheduleKey key{.primitive = primitive,
-                                .algorithm = algorithm,
-                                .protocol = protocol,
-                                .chunks = pipeline_chunks(algorithm, group_shape(plan_), bytes)};
+  Network& network = network_for({primitive, algorithm});
+  const CollectiveKind kind{primitive, algorithm};
+  const detail::ScheduleKey key{
+      .kind = kind, .protocol = protocol, .chunks = pipeline_chunks(kind, group_shape(plan_), bytes)};
   auto known = network.schedules.find(key);
   if (known == network.schedules.end()) {
     const detail::RouteContext context{plan_,          cluster_,       network.topology,

@@ -30,7 +30,7 @@ private:
   struct Network;  ///< the nodes that are run, their links, schedules over them
   using Question = std::tuple<CollectivePrimitive, CollectiveAlgorithm, std::string, double>;
 
-  [[nodiscard]] Network& network_for(CollectiveAlgorithm algorithm);
+  [[nodiscard]] Network& network_for(const CollectiveKind& kind);
   [[nodiscard]] double run(const Question& question);
 
   Cluster cluster_;

@@ -11,7 +11,7 @@ namespace {
 std::vector<CollectiveAlgorithm> candidates(CollectivePrimitive primitive, CollectiveAlgorithm asked,
                                             const GroupCosts& costs, double bytes) {
   if (asked == CollectiveAlgorithm::Auto) asked = costs.library;
-  if (is_choice(asked) && primitive != CollectivePrimitive::AllReduce) return {CollectiveAlgorithm::Ring};
+  if (const auto only = only_algorithm(primitive)) return {*only};
   const NcclCall call{primitive, costs.shape.ranks(), costs.shape.nodes(), bytes};
   if (asked == CollectiveAlgorithm::Auto) return {nccl_choice(costs.nccl, call).algorithm};
   if (asked == CollectiveAlgorithm::Best) {
@@ -35,7 +35,7 @@ CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked
   for (const auto algorithm : candidates(primitive, asked, costs, bytes)) {
     for (const auto& [protocol, rates] : costs.protocols) {
       const Seconds time = alone ? costs.alone->time(primitive, algorithm, protocol, bytes)
-                                 : collective_time(primitive, algorithm, costs.shape, bytes, rates);
+                                 : collective_time({primitive, algorithm}, costs.shape, bytes, rates);
       if (!best || time < best->time) best = CollectiveChoice{algorithm, protocol, time};
     }
   }

@@ -59,6 +59,9 @@ private:
   CollectiveSchedule out_;
 };
 
+/// Whether its messages flow from the root through a chain, or to it.
+bool is_chain(CollectivePrimitive primitive);
+
 /// Share of the payload that a hop of a ring over `n` ranks carries, and the number of rounds.
 std::pair<double, int> ring_amount(CollectivePrimitive primitive, int n);
 

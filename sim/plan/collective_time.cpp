@@ -10,6 +10,10 @@
 namespace simsync {
 namespace {
 
+constexpr double kKiB = 1024.0;
+constexpr double kChunk = 512.0 * kKiB;  ///< of NCCL's buffers
+constexpr int kMostChunks = 512;
+
 /// A group and its links as plain numbers; kinds of hops that do not occur cost nothing.
 struct Terms {
   Terms(const GroupShape& group, const LinkRates& rates)
@@ -20,6 +24,7 @@ struct Terms {
         alpha_inter(nodes > 1 ? rates.alpha_inter.value() : 0.0),
         rate_intra(ranks > nodes ? rates.rate_intra.value() : std::numeric_limits<double>::infinity()),
         rate_inter(nodes > 1 ? rates.rate_inter.value() : std::numeric_limits<double>::infinity()),
+        rate_rank(nodes > 1 ? rates.rate_rank.value() : std::numeric_limits<double>::infinity()),
         half_intra(ranks > nodes ? rates.half_intra : 0.0),
         half_inter(nodes > 1 ? rates.half_inter : 0.0),
         overlap(rates.overlap) {}
@@ -31,7 +36,7 @@ struct Terms {
   int ranks, nodes;
   double per_node;
   double alpha_intra, alpha_inter;
-  double rate_intra, rate_inter;
+  double rate_intra, rate_inter, rate_rank;
   double half_intra, half_inter;
   bool overlap;
 };
@@ -86,6 +91,43 @@ double chain_time(const GroupShape& group, const Terms& t, double bytes, int chu
   const double first = inside * (t.fixed(t.alpha_intra, near) + near) + between * (t.fixed(t.alpha_inter, far) + far);
   const double period = std::max((largest > 2 ? 2.0 : 1.0) * near, (t.nodes > 2 ? 2.0 : 1.0) * far);
   return std::max(period, first) + (chunks - 1) * period;
+}
+
+/// The first message passes all hops; the others follow at the pace of the slowest hop.
+double one_way_chain_time(const CollectiveKind& kind, const GroupShape& group, const Terms& t, double bytes) {
+  const int chunks = pipeline_chunks(kind, group, bytes);
+  const double message = bytes / chunks;
+  const bool own_nic = kind.primitive == CollectivePrimitive::SendReceive;
+  const double near = (message + t.half_intra) / t.rate_intra;
+  const double far = (message + t.half_inter) / (own_nic ? t.rate_rank : t.rate_inter);
+  const int first = kind.root + (kind.primitive == CollectivePrimitive::Reduce ? 1 : 0);
+  double sum = 0.0;
+  double slowest = 0.0;
+  for (int place = 0; place + 1 < t.ranks; ++place) {
+    const int from = group.node_of((first + place) % t.ranks);
+    const bool inside = from == group.node_of((first + place + 1) % t.ranks);
+    const double on_wire = inside ? near : far;
+    sum += t.fixed(inside ? t.alpha_intra : t.alpha_inter, on_wire) + on_wire;
+    slowest = std::max(slowest, on_wire);
+  }
+  return sum + (chunks - 1) * slowest;
+}
+
+/// Every rank sends all others its parts at a time: the busiest port of a rank and the busiest NIC end it.
+double all_to_all_time(const GroupShape& group, const Terms& t, const LinkRates& rates, double bytes) {
+  const double part = bytes / t.ranks;
+  double near = 0.0;
+  double far = 0.0;
+  for (int node = 0; node < t.nodes; ++node) {
+    const int here = group.size_of(node);
+    const int away = t.ranks - here;
+    if (here > 1) near = std::max(near, (here - 1) * (part + t.half_intra) / t.rate_intra);
+    if (away == 0) continue;
+    const double on_nic = here * away * (part + t.half_inter) / rates.rate_node.value();
+    far = std::max(far, std::max(on_nic, (part + t.half_inter) / t.rate_rank));
+  }
+  const double inside = near > 0.0 ? t.fixed(t.alpha_intra, near) + near : 0.0;
+  return std::max(inside, far > 0.0 ? t.fixed(t.alpha_inter, far) + far : 0.0);
 }
 
 /// Reduce-scatter inside nodes, one ring per local rank between nodes, all-gather inside nodes.
@@ -154,32 +196,36 @@ double halving_doubling_time(const GroupShape& group, const Terms& t, const Link
 
 }  // namespace
 
-int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, double bytes) {
-  constexpr double kKiB = 1024.0;
-  const bool tree = algorithm == CollectiveAlgorithm::DoubleBinaryTree;
-  if (!tree && algorithm != CollectiveAlgorithm::BroadcastReduce) return 1;
-  const double share = tree ? bytes / 2.0 : bytes;
+int chain_chunks(double bytes) {
+  return std::clamp(static_cast<int>(std::ceil(bytes / kChunk)), 1, kMostChunks);
+}
+
+int pipeline_chunks(const CollectiveKind& kind, const GroupShape& group, double bytes) {
+  if (detail::is_chain(kind.primitive)) return chain_chunks(bytes);
+  if (kind.primitive != CollectivePrimitive::AllReduce) return 1;
+  if (kind.algorithm == CollectiveAlgorithm::BroadcastReduce) return chain_chunks(bytes);
+  if (kind.algorithm != CollectiveAlgorithm::DoubleBinaryTree) return 1;
+  const double share = bytes / 2.0;
   const int per_node = group.ranks() / group.nodes();  // as NCCL counts, rounded down
   const double depth = per_node - 1 + std::floor(std::log2(group.nodes()));
-  double chunk = 512.0 * kKiB;
+  double chunk = kChunk;
   const auto shrink = [&](double pieces_per_level, double least) {
-    while (tree && share / chunk < pieces_per_level * depth && chunk > least) chunk /= 2.0;
+    while (share / chunk < pieces_per_level * depth && chunk > least) chunk /= 2.0;
   };
   shrink(8.0, 128.0 * kKiB);
   shrink(4.0, 64.0 * kKiB);
   shrink(1.0, 32.0 * kKiB);
-  constexpr int kMost = 512;
-  return std::clamp(static_cast<int>(std::ceil(share / chunk)), 1, kMost);
+  return std::clamp(static_cast<int>(std::ceil(share / chunk)), 1, kMostChunks);
 }
 
-Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
-                        double bytes, const LinkRates& rates) {
+Seconds collective_time(const CollectiveKind& kind, const GroupShape& group, double bytes, const LinkRates& rates) {
   if (group.ranks() < 2) return Seconds{0.0};
-  SIMSYNC_ASSERT(!is_choice(algorithm));
+  SIMSYNC_ASSERT(!is_choice(kind.algorithm));
   const Terms terms(group, rates);
-  const int chunks = pipeline_chunks(algorithm, group, bytes);
-  if (primitive != CollectivePrimitive::AllReduce) return Seconds{ring_time(primitive, terms, bytes)};
-  switch (algorithm) {
+  const int chunks = pipeline_chunks(kind, group, bytes);
+  if (detail::is_chain(kind.primitive)) return Seconds{one_way_chain_time(kind, group, terms, bytes)};
+  if (kind.primitive == CollectivePrimitive::AllToAll) return Seconds{all_to_all_time(group, terms, rates, bytes)};
+  switch (only_algorithm(kind.primitive).value_or(kind.algorithm)) {
     case CollectiveAlgorithm::DoubleBinaryTree:
       return Seconds{tree_time(terms, bytes, chunks, rates)};
     case CollectiveAlgorithm::HalvingDoubling:
@@ -191,9 +237,10 @@ Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algor
     case CollectiveAlgorithm::Ring:
     case CollectiveAlgorithm::Auto:
     case CollectiveAlgorithm::Best:
+    case CollectiveAlgorithm::Pairwise:
       break;
   }
-  return Seconds{ring_time(primitive, terms, bytes)};
+  return Seconds{ring_time(kind.primitive, terms, bytes)};
 }
 
 }  // namespace simsync

@@ -18,6 +18,14 @@ const char* name_of(CollectivePrimitive primitive) {
       return "reduce-scatter";
     case CollectivePrimitive::AllGather:
       return "all-gather";
+    case CollectivePrimitive::Broadcast:
+      return "broadcast";
+    case CollectivePrimitive::Reduce:
+      return "reduce";
+    case CollectivePrimitive::AllToAll:
+      return "all-to-all";
+    case CollectivePrimitive::SendReceive:
+      return "send-receive";
   }
   return "?";
 }
@@ -37,6 +45,27 @@ bool GroupShape::alike() const {
   return true;
 }
 
+std::optional<CollectiveAlgorithm> only_algorithm(CollectivePrimitive primitive) {
+  switch (primitive) {
+    case CollectivePrimitive::AllReduce:
+      return std::nullopt;
+    case CollectivePrimitive::ReduceScatter:
+    case CollectivePrimitive::AllGather:
+    case CollectivePrimitive::Broadcast:
+    case CollectivePrimitive::Reduce:
+      return CollectiveAlgorithm::Ring;
+    case CollectivePrimitive::AllToAll:
+    case CollectivePrimitive::SendReceive:
+      return CollectiveAlgorithm::Pairwise;
+  }
+  return std::nullopt;
+}
+
+bool detail::is_chain(CollectivePrimitive primitive) {
+  return primitive == CollectivePrimitive::Broadcast || primitive == CollectivePrimitive::Reduce ||
+         primitive == CollectivePrimitive::SendReceive;
+}
+
 std::pair<double, int> detail::ring_amount(CollectivePrimitive primitive, int n) {
   switch (primitive) {
     case CollectivePrimitive::AllReduce:
@@ -45,6 +74,11 @@ std::pair<double, int> detail::ring_amount(CollectivePrimitive primitive, int n)
       return {1.0 * (n - 1) / n, n - 1};
     case CollectivePrimitive::AllGather:
       return {1.0 * (n - 1), n - 1};  // every rank contributes the payload
+    case CollectivePrimitive::Broadcast:
+    case CollectivePrimitive::Reduce:
+    case CollectivePrimitive::AllToAll:
+    case CollectivePrimitive::SendReceive:
+      SIMSYNC_ASSERT(false);  // they go round no ring
   }
   return {0.0, 0};
 }
@@ -103,6 +137,38 @@ void make_hierarchical(Maker& maker, const GroupShape& group, int only_node) {
   inside(1.0 * (g - 1) / g);
 }
 
+/// The ring cut open before the root (broadcast, send/receive) or behind it (reduce), so that it is the first or the
+/// last: messages flow through.
+void make_chain(Maker& maker, const CollectiveKind& kind, int ranks, int chunks) {
+  const int first = kind.root + (kind.primitive == CollectivePrimitive::Reduce ? 1 : 0);
+  const int line = maker.pipeline({.chain = true});
+  int previous = -1;
+  for (int place = 0; place + 1 < ranks; ++place)
+    previous = maker.add({.from = (first + place) % ranks,
+                          .to = (first + place + 1) % ranks,
+                          .bytes = 1.0,
+                          .rounds = chunks,
+                          .pipeline = line,
+                          .needs = {previous},
+                          .lag = 0,
+                          .after = {}});
+}
+
+/// One message from every rank to every other, all at a time.
+void make_all_to_all(Maker& maker, int ranks) {
+  const int line = maker.pipeline(false);
+  for (int distance = 1; distance < ranks; ++distance)
+    for (int from = 0; from < ranks; ++from)
+      maker.add({.from = from,
+                 .to = (from + distance) % ranks,
+                 .bytes = 1.0 / ranks,
+                 .rounds = 1,
+                 .pipeline = line,
+                 .needs = {},
+                 .lag = 0,
+                 .after = {}});
+}
+
 /// A chain up to the first rank and back: reduce, then broadcast, pipelined.
 void make_broadcast_reduce(Maker& maker, const GroupShape& group, int chunks) {
   const int n = group.ranks();
@@ -127,11 +193,11 @@ void make_broadcast_reduce(Maker& maker, const GroupShape& group, int chunks) {
 
 }  // namespace
 
-CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
-                               int chunks, int only_node) {
+CollectiveSchedule schedule_of(const CollectiveKind& kind, const GroupShape& group, int chunks, int only_node) {
   if (group.ranks() < 2) return {};
-  // Only all-reduce has more than one algorithm; the other primitives run on a ring.
-  if (primitive != CollectivePrimitive::AllReduce) algorithm = CollectiveAlgorithm::Ring;
+  SIMSYNC_ASSERT(kind.root >= 0 && kind.root < group.ranks());
+  SIMSYNC_ASSERT(kind.primitive != CollectivePrimitive::SendReceive || group.ranks() == 2);
+  const CollectiveAlgorithm algorithm = only_algorithm(kind.primitive).value_or(kind.algorithm);
   SIMSYNC_ASSERT(algorithm != CollectiveAlgorithm::Hierarchical || group.alike());
   const bool tree = algorithm == CollectiveAlgorithm::DoubleBinaryTree;
   const int made_for = only_node >= 0 && tree ? detail::busiest_tree_node(group) : only_node;
@@ -142,7 +208,14 @@ CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorith
       SIMSYNC_ASSERT(!is_choice(algorithm));
       break;
     case CollectiveAlgorithm::Ring:
-      make_ring(maker, primitive, group, only_node);
+    case CollectiveAlgorithm::Pairwise:
+      if (detail::is_chain(kind.primitive)) {
+        make_chain(maker, kind, group.ranks(), chunks);
+      } else if (kind.primitive == CollectivePrimitive::AllToAll) {
+        make_all_to_all(maker, group.ranks());
+      } else {
+        make_ring(maker, kind.primitive, group, only_node);
+      }
       break;
     case CollectiveAlgorithm::DoubleBinaryTree:
       detail::make_double_tree(maker, group, chunks);

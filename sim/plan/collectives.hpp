@@ -18,7 +18,9 @@
 // All-gather here means that every rank contributes S bytes and receives the other P-1 contributions (sufficient
 // factors).
 #pragma once
+#include <compare>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +30,17 @@
 #include "strategies/strategy.hpp"
 
 namespace simsync {
+
+/// Which collective, and how it runs.
+struct CollectiveKind {
+  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  int root = 0;  ///< Collective::root
+  friend auto operator<=>(const CollectiveKind&, const CollectiveKind&) = default;
+};
+
+/// The only algorithm of a primitive; none: it has several.
+std::optional<CollectiveAlgorithm> only_algorithm(CollectivePrimitive primitive);
 
 /// One neighbor relation of an algorithm. Its bytes travel in `rounds` equal messages.
 struct Hop {
@@ -46,6 +59,7 @@ struct Hop {
 /// Hops that run as one stream of messages.
 struct Pipeline {
   bool ring = false;   ///< messages go round, so every round pays the latency; else they flow through
+  bool chain = false;  ///< through-flow from one end to the other: no two hops share a port
   int fill_intra = 0;  ///< through-flow: hops inside nodes and ...
   int fill_inter = 0;  ///< ... between nodes that a message passes one after another; neither: a single round
   /// Through-flow: time of the first message on its hops between nodes, in messages that have a link to themselves;
@@ -58,18 +72,20 @@ struct CollectiveSchedule {
   std::vector<Pipeline> pipelines;
 };
 
-/// Hops of `primitive` by `algorithm` over the group. `chunks` is the number of messages that trees and chains cut
+/// Hops of a collective over the group. `chunks` is the number of messages that trees and chains cut
 /// the payload into. When `only_node` is not -1, only hops that leave that node are made, as many and as large as
 /// those of the busiest node: what a representative of alike nodes does. Auto and Best are not allowed here, nor
 /// Hierarchical over nodes with unequal numbers of ranks.
-CollectiveSchedule schedule_of(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
-                               int chunks, int only_node = -1);
+CollectiveSchedule schedule_of(const CollectiveKind& kind, const GroupShape& group, int chunks, int only_node = -1);
 
-/// Messages per hop that `algorithm` cuts a payload into; 1 unless messages flow through a tree or a chain, at most
+/// Messages per hop that a collective cuts a payload into; 1 unless messages flow through a tree or a chain, at most
 /// 512. Pieces are of 512 KiB; on a tree, whose two halves carry half of the payload each, they are halved as NCCL
 /// does while the pipeline is short for its depth: down to 128 KiB below 8 pieces per level, to 64 KiB below 4, to
 /// 32 KiB below 1.
-int pipeline_chunks(CollectiveAlgorithm algorithm, const GroupShape& group, double bytes);
+int pipeline_chunks(const CollectiveKind& kind, const GroupShape& group, double bytes);
+
+/// Messages that a chain from or to one root cuts a payload into: of 512 KiB, as NCCL's, at most 512.
+int chain_chunks(double bytes);
 
 /// What a hop costs, the same for all hops of a kind. Rates are payload.
 struct LinkRates {
@@ -93,8 +109,7 @@ struct LinkRates {
 /// the way of the first message, of which those behind it hide a part (PipelineFill has what remains). Hierarchical
 /// needs alike nodes. Used to choose between protocols and by MG-WFBP. Cost: O(P log P) for halving-doubling, O(N) for
 /// trees and chains, else O(1). Auto and Best are not allowed here.
-Seconds collective_time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const GroupShape& group,
-                        double bytes, const LinkRates& rates);
+Seconds collective_time(const CollectiveKind& kind, const GroupShape& group, double bytes, const LinkRates& rates);
 
 /// Rates of one protocol; the name is empty where the cluster tells none apart.
 struct ProtocolRates {

@@ -312,14 +312,27 @@ GroupShape group_shape(const Plan& plan, std::span<const int> ranks) {
   return out;
 }
 
-Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place from, Place to, bool loop) {
-  if (from.node == to.node) return topology.path(from, to);
-  const int far = loop ? from.node : to.node;
-  const bool crosses_once = algorithm == CollectiveAlgorithm::Ring ||
-                            algorithm == CollectiveAlgorithm::DoubleBinaryTree ||
-                            algorithm == CollectiveAlgorithm::BroadcastReduce;
-  if (crosses_once && topology.nics(from.node) > 1) return topology.between_nodes(from.node, far);
-  return topology.network_path(from, {far, to.gpu});
+HopPath hop_path(const Topology& topology, const CollectiveCosts& costs, CollectiveAlgorithm algorithm,
+                 const HopEnds& ends) {
+  const Place from = ends.from;
+  const Place to = ends.to;
+  const bool inter = from.node != to.node;
+  const bool direct = algorithm == CollectiveAlgorithm::HalvingDoubling || algorithm == CollectiveAlgorithm::Pairwise;
+  // Channels are streams of the network; inside a node a collective is one stream.
+  const double streams = streams_of_hop(costs, algorithm, inter);
+  HopPath out;
+  if (!inter) {
+    out.path = direct ? topology.path(from, to) : topology.ring_path(from, to, ends.gpus);
+    out.rate = streams * out.path.stream_cap;
+    return out;
+  }
+  const int far = ends.loop ? from.node : to.node;
+  const bool crosses_once = !direct && algorithm != CollectiveAlgorithm::Hierarchical;
+  const auto nics = topology.nics_of(from.node, crosses_once ? ends.gpus : std::vector{from.gpu});
+  const bool together = crosses_once && nics.several;
+  out.path = together ? topology.between_nodes(from.node, far) : topology.network_path(from, {far, to.gpu});
+  out.rate = std::min(streams * out.path.stream_cap, nics.rate);
+  return out;
 }
 
 Plan compile(const Model& model, const Profile& profile, const Cluster& cluster, const Strategy& strategy) {

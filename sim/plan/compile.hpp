@@ -50,8 +50,22 @@ GroupShape group_shape(const Plan& plan);
 /// Of these ranks, ascending.
 GroupShape group_shape(const Plan& plan, std::span<const int> ranks);
 
-/// The way of one hop of a collective. Between nodes, algorithms that cross each node once (ring, tree, chain) use
-/// all its NICs and GPUs together; the others send from GPU to GPU. With `loop` the far end is the node itself.
-Path hop_path(const Topology& topology, CollectiveAlgorithm algorithm, Place from, Place to, bool loop);
+/// Two ranks of a collective, the first of which sends to the other.
+struct HopEnds {
+  Place from;
+  Place to;
+  const std::vector<int>& gpus;  ///< of the group on the sender's node, ascending
+  bool loop = false;             ///< the far end is the sender's node itself
+};
+
+/// The way of one hop of a collective, all of whose streams together reach `rate` at most. Between nodes, algorithms
+/// that cross each node once (ring, tree, chain) use the NICs of all its GPUs in the group together; the others, and a
+/// group of one GPU of each node, send from GPU to GPU. Inside a node these algorithms and hierarchical run on rings.
+struct HopPath {
+  Path path;
+  BytesPerSecond rate;
+};
+HopPath hop_path(const Topology& topology, const CollectiveCosts& costs, CollectiveAlgorithm algorithm,
+                 const HopEnds& ends);
 
 }  // namespace simsync

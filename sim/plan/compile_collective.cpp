@@ -39,13 +39,21 @@ double rate_along(const Topology& topology, const Path& path, double streams) {
   return rate;
 }
 
+std::vector<int> gpus_on(const std::vector<Place>& ranks, int node) {
+  std::vector<int> out;
+  for (const Place& rank : ranks)
+    if (rank.node == node) out.push_back(rank.gpu);
+  return out;
+}
+
 /// The least that a hop of a ring through a node's ranks reaches when all of them send: hops may share a link, such as
 /// host memory.
 double rate_in_ring(const Topology& topology, const std::vector<Place>& ranks, int node) {
+  const std::vector<int> gpus = gpus_on(ranks, node);
   std::vector<Path> hops;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const Place next = ranks[(i + 1) % ranks.size()];
-    if (ranks[i].node == node && next.node == node) hops.push_back(topology.path(ranks[i], next));
+    if (ranks[i].node == node && next.node == node) hops.push_back(topology.ring_path(ranks[i], next, gpus));
   }
   std::map<LinkId, int> users;
   for (const Path& hop : hops)
@@ -78,7 +86,7 @@ HopRates hop_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   const Topology topology(cluster, std::vector<int>(nodes.begin(), nodes.end()), gpus);
   constexpr double kNoLimit = std::numeric_limits<double>::infinity();
   if (out.has_intra) {
-    out.intra = topology.path(*neighbors, *(neighbors + 1));
+    out.intra = topology.ring_path(*neighbors, *(neighbors + 1), gpus_on(ranks, neighbors->node));
     out.rate_intra = rate_in_ring(topology, ranks, neighbors->node);
     out.rate_intra_tree = std::min(out.rate_intra, 0.5 * out.intra.stream_cap.value());
   }
@@ -86,12 +94,16 @@ HopRates hop_rates(const Cluster& cluster, const std::vector<Place>& ranks) {
   const auto streams = [&](CollectiveAlgorithm algorithm) {
     return streams_of_hop(cluster.collective, algorithm, true);
   };
-  out.inter = hop_path(topology, CollectiveAlgorithm::Ring, first, *other_node, false);
+  const std::vector<int> beside = gpus_on(ranks, first.node);
+  const auto path = [&](CollectiveAlgorithm algorithm) {
+    return hop_path(topology, cluster.collective, algorithm, {first, *other_node, beside}).path;
+  };
+  out.inter = path(CollectiveAlgorithm::Ring);
   out.rate_inter = rate_along(topology, out.inter, streams(CollectiveAlgorithm::Ring));
   out.rate_wire = rate_along(topology, out.inter, kNoLimit);
   out.rate_tree = rate_along(topology, out.inter, streams(CollectiveAlgorithm::DoubleBinaryTree));
-  const Path own = hop_path(topology, CollectiveAlgorithm::Hierarchical, first, *other_node, false);
-  out.rate_rank = rate_along(topology, own, streams(CollectiveAlgorithm::Hierarchical));
+  out.rate_rank =
+      rate_along(topology, path(CollectiveAlgorithm::Hierarchical), streams(CollectiveAlgorithm::Hierarchical));
   out.rate_node = rate_along(topology, topology.between_nodes(first.node, other_node->node), kNoLimit);
   // Two nodes send to each other at the same time.
   const bool alone = std::all_of(ranks.begin(), ranks.end(),

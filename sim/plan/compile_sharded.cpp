@@ -4,9 +4,11 @@
 // the reduce-scatter: at stage 3 with parameters freed after their forward pass 3 S (P-1)/P a step, else 2 S (P-1)/P.
 // Over R groups (hybrid shard) the all-reduce of its share adds 2 (S/P) (R-1)/R. With micro-steps, stage 3 gathers in
 // each of them, and from stage 2 on each of them reduces what it adds (Sharding::reduce_every_micro_step).
+// Broadcasts of whole variables send S through all ranks in place of one all-gather (Sharding::whole_variables).
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.hpp"
 #include "sim/plan/compile.hpp"
@@ -29,7 +31,8 @@ public:
   [[nodiscard]] int ranks() const { return costs_.shape.ranks(); }
 
   /// The next one. All-gather: `bytes` are what each rank contributes.
-  OpId launch(CollectivePrimitive primitive, double bytes, const std::string& label, const std::vector<OpId>& after) {
+  OpId launch(const CollectiveKind& kind, double bytes, const std::string& label, const std::vector<OpId>& after) {
+    const CollectivePrimitive primitive = kind.primitive;
     const bool chooses = primitive == CollectivePrimitive::AllReduce;
     const CollectiveAlgorithm asked = chooses ? w_.strategy.graph.algorithm : CollectiveAlgorithm::Auto;
     const CollectiveChoice choice = choose(primitive, asked, costs_, bytes);
@@ -41,6 +44,7 @@ public:
         Collective{.primitive = primitive,
                    .algorithm = choice.algorithm,
                    .protocol = choice.protocol,
+                   .root = kind.root,
                    .bytes = bytes,
                    .setup = collective_setup(w_.cluster.collective, bytes) + w_.strategy.graph.per_operation_cost};
     for (const OpId id : after) op.after.push_back({id, 0});
@@ -92,10 +96,11 @@ public:
         replica_(stream("replica", groups_.replica)) {}
 
   void write() {
-    w_.update_share = 1.0 / shard_.ranks();
+    w_.update_share = largest_share(w_.model, w_.strategy);
     for (step_ = 0; step_ < w_.micro_steps.size(); ++step_) {
       const bool last = step_ + 1 == w_.micro_steps.size();
-      if (shard_.ranks() > 1 && (step_ == 0 || sharding_.stage == 3)) gather_for_forward();
+      const bool gathers = shard_.ranks() > 1 && (step_ == 0 || sharding_.stage == 3);
+      if (gathers) sharding_.whole_variables ? broadcast_for_forward() : gather_for_forward();
       gather_for_backward_and_reduce(last || sharding_.reduces_early());
     }
   }
@@ -111,9 +116,9 @@ private:
     return {w_, grouping, queue};
   }
 
-  [[nodiscard]] double bytes_of(const Unit& unit, const std::optional<DType>& dtype) const {
+  [[nodiscard]] double bytes_of(const std::vector<VariableId>& variables, const std::optional<DType>& dtype) const {
     double bytes = 0.0;
-    for (const VariableId id : unit.variables) {
+    for (const VariableId id : variables) {
       const Variable& variable = w_.model.variable(id);
       bytes += static_cast<double>(variable.elements()) * width_of(variable, dtype, w_.profile.precision);
     }
@@ -121,7 +126,8 @@ private:
   }
 
   OpId gather(const Unit& unit, const char* pass, const std::vector<OpId>& after) {
-    return shard_.launch(CollectivePrimitive::AllGather, bytes_of(unit, sharding_.param_dtype) / shard_.ranks(),
+    return shard_.launch({.primitive = CollectivePrimitive::AllGather},
+                         bytes_of(unit.variables, sharding_.param_dtype) / shard_.ranks(),
                          fmt::format("{} ({}){}", unit.label, pass, of_step()), after);
   }
 
@@ -154,6 +160,24 @@ private:
     }
   }
 
+  /// One broadcast of each rank that owns anything, in the order of the ranks.
+  void broadcast_for_forward() {
+    const auto owned = owned_variables(w_.model, w_.strategy);
+    for (std::size_t rank = 0; rank < owned.size(); ++rank) {
+      if (owned[rank].empty()) continue;
+      const OpId sent =
+          shard_.launch({.primitive = CollectivePrimitive::Broadcast, .root = static_cast<int>(rank)},
+                        bytes_of(owned[rank], sharding_.param_dtype), fmt::format("variables of rank {}", rank), {});
+      std::set<LayerId> waiting;
+      for (const VariableId id : owned[rank]) {
+        const LayerId layer = w_.model.variable(id).layer;
+        waiting.insert(sharding_.overlap_gather ? layer : 0);
+        w_.gathers[layer].insert(sent);
+      }
+      for (const LayerId layer : waiting) gate(w_.micro_steps.front().forward[layer], sent);
+    }
+  }
+
   /// In the order in which a framework launches them: a unit's gradients are reduced when its backward pass has ended,
   /// and then the unit is gathered that comes `prefetch` after the next.
   void gather_for_backward_and_reduce(bool reduces) {
@@ -182,13 +206,13 @@ private:
     const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
     OpId ready = w_.gradient_ready(w_.micro_steps[step_], first,
                                    w_.plan.nodes.size() > 1 ? shares.between_nodes : shares.in_node);
-    double bytes = bytes_of(unit, sharding_.reduce_dtype);
+    double bytes = bytes_of(unit.variables, sharding_.reduce_dtype);
     if (shard_.ranks() > 1) {
-      ready = shard_.launch(CollectivePrimitive::ReduceScatter, bytes, unit.label + of_step(), {ready});
+      ready = shard_.launch({.primitive = CollectivePrimitive::ReduceScatter}, bytes, unit.label + of_step(), {ready});
       bytes /= shard_.ranks();
     }
     if (replica_.ranks() > 1)
-      ready = replica_.launch(CollectivePrimitive::AllReduce, bytes, unit.label + of_step(), {ready});
+      ready = replica_.launch({.primitive = CollectivePrimitive::AllReduce}, bytes, unit.label + of_step(), {ready});
     if (step_ + 1 < w_.micro_steps.size()) return;
     for (const VariableId id : unit.variables) w_.to_update.emplace_back(id, ready);
   }

@@ -5,7 +5,15 @@
 
 namespace simsync {
 
-enum class CollectivePrimitive : std::uint8_t { AllReduce, ReduceScatter, AllGather };
+enum class CollectivePrimitive : std::uint8_t {
+  AllReduce,      ///< the sum of all ranks' payloads, to every rank
+  ReduceScatter,  ///< of that sum, to each rank a part of its own
+  AllGather,      ///< every rank's payload, to every rank
+  Broadcast,      ///< the root's payload, to every rank
+  Reduce,         ///< the sum, to the root
+  AllToAll,       ///< each rank's payload has a part for every rank
+  SendReceive,    ///< of two ranks, the root's payload to the other
+};
 const char* name_of(CollectivePrimitive primitive);
 
 /// The group as a collective sees it: ranks node by node.

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "platforms/gpu_mesh.hpp"
 #include "sim/plan/nccl_tables.hpp"
 
 namespace simsync {
@@ -43,6 +44,17 @@ double capability_of(const Cluster& cluster, const std::string& device) {
   return found == cluster.devices.end() ? 0.0 : found->second.compute_capability;
 }
 
+/// Of the links of a GPU's port, those that rings among the ranks of the first node have; 0: they have none.
+double share_of_ports(const NodeFabric& fabric, const std::vector<Place>& ranks) {
+  if (fabric.gpu_link.empty() || !fabric.peer_to_peer) return 0.0;
+  std::vector<int> gpus;
+  for (const Place& rank : ranks)
+    if (rank.node == ranks.front().node) gpus.push_back(rank.gpu);
+  if (fabric.gpu_mesh.empty() || gpus.size() < 2) return 1.0;
+  const GpuMesh mesh(fabric.gpu_mesh);
+  return 1.0 * mesh.rings(gpus) / mesh.most_links();
+}
+
 NodeView node_view(const Cluster& cluster, const std::vector<Place>& ranks) {
   const NodeGroup& group = cluster.group_of(ranks.front().node);
   const NodeFabric& fabric = group.fabric;
@@ -53,8 +65,9 @@ NodeView node_view(const Cluster& cluster, const std::vector<Place>& ranks) {
     out.capability = std::min(out.capability, capability_of(cluster, cluster.group_of(rank.node).device));
     local += rank.node == ranks.front().node ? 1 : 0;
   }
-  out.nvlink = !fabric.gpu_link.empty() && fabric.peer_to_peer;
-  out.gpu = out.nvlink ? nccl::kNvlinkShare[generation_of(out.capability)] * nominal(cluster, fabric.gpu_link)
+  const double ports = share_of_ports(fabric, ranks);
+  out.nvlink = ports > 0.0;
+  out.gpu = out.nvlink ? ports * nccl::kNvlinkShare[generation_of(out.capability)] * nominal(cluster, fabric.gpu_link)
                        : nccl::kPcieShare * nominal(cluster, fabric.pcie_link);
   const int beside = fabric.peer_to_peer ? std::max(1, fabric.gpus_per_switch) : 1;
   out.through_cpu = !out.nvlink && local > beside;

@@ -187,10 +187,8 @@ MessageCost at_least_something(MessageCost cost) {
 
 }  // namespace
 
-PipelineFill::PipelineFill(CollectiveAlgorithm algorithm, const GroupShape& group, int chunks, const Pipeline& whole)
-    : group_(cut(group)),
-      schedule_(schedule_of(CollectivePrimitive::AllReduce, algorithm, group_, chunks)),
-      whole_(whole) {
+PipelineFill::PipelineFill(const CollectiveKind& kind, const GroupShape& group, int chunks, const Pipeline& whole)
+    : group_(cut(group)), schedule_(schedule_of(kind, group_, chunks)), whole_(whole) {
   // Once the traffic of both directions has met everywhere, and before it parts again, the busiest port never rests:
   // more messages add nothing but its work.
   const Pipeline& line = schedule_.pipelines.front();

@@ -22,7 +22,7 @@ public:
   /// `whole` is the pipeline of the schedule of `group`. Groups of more than 128 ranks are cut to fewer nodes, and what
   /// the first message saves on the shorter way is added again: exact for one message, late by up to 7 % of the
   /// collective for 8 to 32 of them on 2,048 ranks, where the ones behind it have more levels to catch up on.
-  PipelineFill(CollectiveAlgorithm algorithm, const GroupShape& group, int chunks, const Pipeline& whole);
+  PipelineFill(const CollectiveKind& kind, const GroupShape& group, int chunks, const Pipeline& whole);
 
   /// Time of all messages beyond what the busiest port needs for them. Cost: O(hops x messages of the transient).
   [[nodiscard]] Seconds time(const MessageCost& intra, const MessageCost& inter) const;

@@ -8,22 +8,37 @@
 namespace simsync::detail {
 namespace {
 
-RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key, std::span<const int> ranks) {
+struct Members {
+  Members(const Plan& plan, std::span<const int> all) : ranks(all), shape(group_shape(plan, all)) {
+    for (int node = 0; node < shape.nodes(); ++node) {
+      auto& here = gpus.emplace_back();
+      for (int i = shape.node_begin[static_cast<std::size_t>(node)];
+           i < shape.node_begin[static_cast<std::size_t>(node) + 1]; ++i)
+        here.push_back(plan.ranks[static_cast<std::size_t>(all[static_cast<std::size_t>(i)])].gpu);
+    }
+  }
+
+  std::span<const int> ranks;
+  GroupShape shape;
+  std::vector<std::vector<int>> gpus;  ///< by node of the group
+};
+
+RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key, const Members& group) {
   const CollectiveCosts costs = costs_of(context.cluster, key.protocol);
   const auto place = [&](int rank) {
-    return context.plan.ranks[static_cast<std::size_t>(ranks[static_cast<std::size_t>(rank)])];
+    return context.plan.ranks[static_cast<std::size_t>(group.ranks[static_cast<std::size_t>(rank)])];
   };
   const Place from = place(hop.from);
   const Place to = place(hop.to);
   const bool inter = from.node != to.node;
-  const Path path = hop_path(context.topology, key.algorithm, from, to, context.folded);
+  const HopEnds ends{from, to, group.gpus[static_cast<std::size_t>(group.shape.node_of(hop.from))], context.folded};
+  const auto [path, rate] = hop_path(context.topology, costs, key.kind.algorithm, ends);
   RoutedHop out;
   out.inter = inter;
   out.overlap = !key.protocol.empty() && costs.protocols.at(key.protocol).overlap;
   out.alpha = path.latency + path.message_cost + (inter ? costs.per_step_inter : costs.per_step_intra);
   out.half = static_cast<double>(path.half_size.count);
-  // Channels are streams of the network; inside a node a collective is one stream.
-  out.cap = streams_of_hop(costs, key.algorithm, inter) * path.stream_cap;
+  out.cap = rate;
   double narrow = std::numeric_limits<double>::infinity();
   for (const LinkId link : path.links)
     narrow = std::min(narrow, context.topology.links()[static_cast<std::size_t>(link)].bandwidth.value());
@@ -57,13 +72,14 @@ int place_in_group(const Plan& plan, std::span<const int> ranks, int node) {
 
 RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
   const std::span<const int> ranks = context.plan.grouping(key.grouping).ranks(key.group);
-  const GroupShape group = group_shape(context.plan, ranks);
+  const Members members(context.plan, ranks);
+  const GroupShape& group = members.shape;
   RoutedSchedule out;
   const auto append = [&](const CollectiveSchedule& schedule) {
     const int first_hop = static_cast<int>(out.hops.size());
     const int first_pipeline = static_cast<int>(out.pipelines.size());
     for (const Hop& hop : schedule.hops) {
-      RoutedHop next = routed(context, hop, key, ranks);
+      RoutedHop next = routed(context, hop, key, members);
       next.pipeline += first_pipeline;
       for (int& id : next.needs) id += first_hop;
       for (int& id : next.after) id += first_hop;
@@ -71,9 +87,7 @@ RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
     }
     out.pipelines.insert(out.pipelines.end(), schedule.pipelines.begin(), schedule.pipelines.end());
   };
-  const auto made = [&](int only_node) {
-    return schedule_of(key.primitive, key.algorithm, group, key.chunks, only_node);
-  };
+  const auto made = [&](int only_node) { return schedule_of(key.kind, group, key.chunks, only_node); };
   if (context.folded && group.nodes() > 1) {
     for (const int node : context.nodes)
       if (const int place = place_in_group(context.plan, ranks, node); place >= 0) append(made(place));
@@ -82,7 +96,7 @@ RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
   }
   const auto flows_through = [](const Pipeline& line) { return line.fill_intra + line.fill_inter > 0; };
   if (!out.pipelines.empty() && flows_through(out.pipelines.front()))
-    out.fill.emplace(key.algorithm, group, key.chunks, out.pipelines.front());
+    out.fill.emplace(key.kind, group, key.chunks, out.pipelines.front());
   out.members.resize(out.pipelines.size());
   for (std::size_t id = 0; id < out.hops.size(); ++id) {
     out.members[static_cast<std::size_t>(out.hops[id].pipeline)].push_back(static_cast<int>(id));
@@ -92,6 +106,18 @@ RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
       out.hops[static_cast<std::size_t>(before)].unblocks_after.push_back(static_cast<int>(id));
   }
   return out;
+}
+
+double RoutedSchedule::chain_start_up(const std::vector<int>& chain, double payload) const {
+  // The first message passes every hop; the others follow at the pace of the slowest one, whose messages the flow has.
+  double first = 0.0;
+  double slowest = 0.0;
+  for (const int id : chain) {
+    const RoutedHop& hop = hops[static_cast<std::size_t>(id)];
+    first += hop.fixed(payload).value() + hop.message_time(payload);
+    slowest = std::max(slowest, hop.message_time(payload));
+  }
+  return first - slowest;
 }
 
 double RoutedSchedule::ring_start_up(const std::vector<int>& ring, double payload) const {
@@ -147,6 +173,8 @@ std::vector<Seconds> RoutedSchedule::start_up(int pipeline, double payload) cons
   if (ids.empty()) return out;
   if (pipelines[static_cast<std::size_t>(pipeline)].ring)
     return std::vector(ids.size(), Seconds{ring_start_up(ids, payload)});
+  if (pipelines[static_cast<std::size_t>(pipeline)].chain)
+    return std::vector(ids.size(), Seconds{chain_start_up(ids, payload)});
   if (fill) return std::vector(ids.size(), through_start_up(payload));
   for (const int id : ids) out.push_back(hops[static_cast<std::size_t>(id)].fixed(payload));  // a single round
   return out;

@@ -56,6 +56,7 @@ struct RoutedSchedule {
   [[nodiscard]] std::vector<Seconds> start_up(int pipeline, double payload) const;
 
 private:
+  [[nodiscard]] double chain_start_up(const std::vector<int>& chain, double payload) const;
   [[nodiscard]] double ring_start_up(const std::vector<int>& ring, double payload) const;
   [[nodiscard]] Seconds through_start_up(double payload) const;
   /// Mean over the hops between nodes, or inside them.
@@ -76,8 +77,7 @@ struct RouteContext {
 
 /// What tells one schedule from another.
 struct ScheduleKey {
-  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  CollectiveKind kind;
   std::string protocol;
   int chunks = 1;
   GroupingId grouping = kWholeJob;

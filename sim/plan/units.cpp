@@ -61,6 +61,38 @@ std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
   return out;
 }
 
+std::vector<std::vector<VariableId>> owned_variables(const Model& model, const Strategy& strategy) {
+  std::vector<VariableId> order;
+  for (VariableId id = 0; id < model.variables().size(); ++id)
+    if (is_sharded(strategy.variables[id])) order.push_back(id);
+  std::stable_sort(order.begin(), order.end(), [&](VariableId a, VariableId b) {
+    return model.variable(a).elements() > model.variable(b).elements();
+  });
+  const GraphStrategy& graph = strategy.graph;
+  std::vector<std::vector<VariableId>> owned(static_cast<std::size_t>(graph.sharding.group_of(graph.workers)));
+  std::vector<std::int64_t> elements(owned.size(), 0);
+  for (const VariableId id : order) {
+    const auto rank = static_cast<std::size_t>(std::min_element(elements.begin(), elements.end()) - elements.begin());
+    owned[rank].push_back(id);
+    elements[rank] += model.variable(id).elements();
+  }
+  return owned;
+}
+
+double largest_share(const Model& model, const Strategy& strategy) {
+  const GraphStrategy& graph = strategy.graph;
+  if (!graph.sharding.whole_variables) return 1.0 / graph.sharding.group_of(graph.workers);
+  std::int64_t all = 0;
+  std::int64_t most = 0;
+  for (const auto& variables : owned_variables(model, strategy)) {
+    std::int64_t elements = 0;
+    for (const VariableId id : variables) elements += model.variable(id).elements();
+    all += elements;
+    most = std::max(most, elements);
+  }
+  return static_cast<double>(most) / static_cast<double>(all);
+}
+
 double width_of(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision) {
   if (chosen) return static_cast<double>(size_of(*chosen));
   const auto own = static_cast<double>(size_of(variable.dtype));

@@ -24,6 +24,14 @@ bool has_sharded(const Strategy& strategy);
 /// while they have less than Sharding::min_unit. Of a variable that several layers share, its own layer counts.
 std::vector<Unit> units_of(const Model& model, const Strategy& strategy);
 
+/// What each rank of a shard group owns where variables stay whole (Sharding::whole_variables): the largest first to
+/// the first rank of those that own least, as InternEvo (hybrid_zero_optim.py, _partition_param_list) and PyTorch's
+/// ZeroRedundancyOptimizer do. Sharded variables only.
+std::vector<std::vector<VariableId>> owned_variables(const Model& model, const Strategy& strategy);
+
+/// Of the elements of all sharded variables those of the rank that updates most: 1/P where all are shared out evenly.
+double largest_share(const Model& model, const Strategy& strategy);
+
 /// Bytes of an element of a gathered parameter or a reduced gradient, under this precision of the profile.
 double width_of(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision);
 

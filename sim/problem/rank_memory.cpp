@@ -20,15 +20,15 @@ bool on_servers(const VariableStrategy& entry) {
                      [](const Shard& shard) { return std::holds_alternative<PsSynchronizer>(shard.synchronizer); });
 }
 
-HeldVariable held_of_sharded(const GraphStrategy& graph) {
-  const Sharding& sharding = graph.sharding;
-  const double share = 1.0 / sharding.group_of(graph.workers);
+/// Of every variable as much as the rank holds of all of them that holds most.
+HeldVariable held_of_sharded(const Model& model, const Strategy& strategy) {
+  const Sharding& sharding = strategy.graph.sharding;
+  const double share = largest_share(model, strategy);
   return {
       .weights = sharding.stage >= 3 ? share : 1.0, .gradient = sharding.reduces_early() ? share : 1.0, .state = share};
 }
 
 HeldVariable held(const Variable& variable, const VariableStrategy& entry, const GraphStrategy& graph) {
-  if (is_sharded(entry)) return held_of_sharded(graph);
   const bool sparse = travels_sparse(variable, entry);
   const bool served = on_servers(entry);
   const bool updates = !served || graph.update_at == UpdateAt::Worker;
@@ -103,12 +103,20 @@ const DeviceClass& smallest_device(const Cluster& cluster, int workers) {
 /// full (1.1 % less), and a process 0.5 GiB besides what PyTorch allocates there (github.com/lianqi1008/Control-GIC
 /// issue 6). A NCCL communicator takes 0.5 to 0.7 GiB on A100 (github.com/NVIDIA/nccl issue 964) and 1.06 GiB on H100
 /// (issue 1685).
-Bytes usable_of(Bytes device, int workers) {
+Bytes usable_of(Bytes device, int communicators) {
   constexpr double kOfDriver = 0.011;
   constexpr double kContext = 0.5 * (1 << 30);
   constexpr double kCommunicator = 1.0 * (1 << 30);
   const double left = (1.0 - kOfDriver) * static_cast<double>(device.count) - kContext;
-  return {static_cast<std::int64_t>(std::max(0.0, workers > 1 ? left - kCommunicator : left))};
+  return {static_cast<std::int64_t>(std::max(0.0, left - communicators * kCommunicator))};
+}
+
+/// Hybrid shard has one for the shard group and one for the replicas of a shard.
+int communicators_of(const Strategy& strategy) {
+  const GraphStrategy& graph = strategy.graph;
+  if (graph.workers < 2) return 0;
+  const int group = graph.sharding.group_of(graph.workers);
+  return has_sharded(strategy) && group > 1 && group < graph.workers ? 2 : 1;
 }
 
 /// What would fit in place of what does not.
@@ -181,14 +189,16 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
   demand.optimizer = optimizer;
   if (has_sharded(strategy)) demand.gathered = gathered(model, strategy, profile.precision);
   demand.variables.resize(model.variables().size());
+  const HeldVariable share = has_sharded(strategy) ? held_of_sharded(model, strategy) : HeldVariable{};
   for (const VariableStrategy& entry : strategy.variables)
-    demand.variables[entry.variable] = held(model.variable(entry.variable), entry, strategy.graph);
+    demand.variables[entry.variable] =
+        is_sharded(entry) ? share : held(model.variable(entry.variable), entry, strategy.graph);
   demand.buffers = buffers(model, strategy, profile.precision);
   const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
   RankMemory out{.need = memory_need(model, demand),
                  .device = device.name,
                  .device_bytes = device.memory,
-                 .usable = usable_of(device.memory, strategy.graph.workers)};
+                 .usable = usable_of(device.memory, communicators_of(strategy))};
   out.shares_parameters = strategy.graph.sharding.stage == 3 && has_sharded(strategy);
   if (out.fits()) return out;
   const Changes changes(model, demand, profile.micro_steps, out.usable);

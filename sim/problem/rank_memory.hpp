@@ -29,9 +29,9 @@ struct RankMemory {
 RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
                        const OptimizerState& optimizer = {});
 
-/// `needs at least 3.20 GiB, T4 has 16.00 GiB`.
+/// `needs about 3.20 GiB, T4 leaves 14.32 GiB of 16.00 GiB`.
 std::string memory_text(const RankMemory& memory);
-/// `does not fit: needs at least ...`, and what it consists of.
+/// `does not fit: needs about ...`, and what it consists of.
 std::string misfit_text(const RankMemory& memory);
 /// What to change so that it fits.
 std::string remedy_text(const RankMemory& memory);

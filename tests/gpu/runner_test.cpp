@@ -24,7 +24,9 @@ private:
 
 DeviceOfRank alone(Table& table) {
   return make_gpu(
-      {.group = {.rank = 0, .ranks = 1, .address = "127.0.0.1", .timeout_s = 10.0}, .gpu = 0, .collectives = true},
+      {.group = {.rank = 0, .ranks = 1, .address = "127.0.0.1", .timeout_s = 10.0, .groups = {{0}, {0}, {0}}},
+       .gpu = 0,
+       .collectives = true},
       table);
 }
 
@@ -55,6 +57,26 @@ TEST_CASE("what changes goes to the device, what is looked at comes back, the wh
   own.collectives->run(op, 7, buffers, true);
   CHECK(out[999] == 1000.0F);
   CHECK(out[501] == 502.0F);
+}
+
+TEST_CASE("every primitive over a group of one keeps the rank's own values", "[runner]") {
+  Table table;
+  const DeviceOfRank own = alone(table);
+  std::vector<float> in(1000);
+  std::iota(in.begin(), in.end(), 1.0F);
+  std::uint32_t tag = 0;
+  for (const auto primitive :
+       {CollectivePrimitive::AllReduce, CollectivePrimitive::ReduceScatter, CollectivePrimitive::AllGather,
+        CollectivePrimitive::Broadcast, CollectivePrimitive::Reduce, CollectivePrimitive::AllToAll}) {
+    std::vector<float> out(in.size(), -1.0F);
+    const CollectiveBuffers buffers{in, out, {0, 999}, {0, 999}};
+    Op op = collective(primitive);
+    op.grouping = kEachRank;  // a group of its own beside the whole job's
+    own.collectives->prepare(op, ++tag, buffers);
+    own.collectives->run(op, tag, buffers, true);
+    INFO(name_of(primitive));
+    CHECK(out == in);
+  }
 }
 
 TEST_CASE("an algorithm that NCCL does not have is refused", "[runner]") {

@@ -1,6 +1,9 @@
 // Real processes on this machine's loopback addresses: every result is checked in the run, so that a run that ends
 // well has synchronized well.
+#include <algorithm>
+
 #include "base/error.hpp"
+#include "hw/run/buffers.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/testbed/small_run.hpp"
 
@@ -33,6 +36,58 @@ TEST_CASE("shard groups and replica groups have communicators of their own") {
     const Measurement measured = launch(test::small_plan("fsdp", 4, options), test::loopback(port++));
     CHECK(measured.steps.size() == 4);
     CHECK(measured.checked > 0);
+  }
+}
+
+TEST_CASE("every primitive runs for real, among all ranks and in groups, from every root") {
+  // Five ranks and two groups, of 0, 2, 4 and of 1, 3; one chain of ops, so that all run in every step.
+  constexpr int kRanks = 5;
+  Plan plan;
+  plan.model = plan.strategy = "collectives";
+  plan.set_ranks(test::lab_cluster(kRanks, 1).workers(kRanks));
+  plan.groupings.emplace_back("parity", std::vector{0, 1, 0, 1, 0});
+  plan.groupings.emplace_back("pair", std::vector{-1, 0, -1, 0, -1});
+  const GroupingId pair = kWholeJob + 2;
+  const auto add = [&](GroupingId grouping, CollectivePrimitive primitive, int root, double bytes) {
+    Op op;
+    op.grouping = grouping;
+    op.body = Collective{.primitive = primitive, .root = root, .bytes = bytes};
+    op.reason = {Phase::Synchronize, -1, name_of(primitive)};
+    if (!plan.ops.empty()) op.after = {{static_cast<OpId>(plan.ops.size()) - 1, 0}};
+    plan.ops.push_back(std::move(op));
+  };
+  for (const double bytes : {4.0, 40'004.0, 2'000'004.0}) {
+    for (const GroupingId grouping : {kWholeJob, kWholeJob + 1}) {
+      for (const auto primitive : {CollectivePrimitive::AllReduce, CollectivePrimitive::ReduceScatter,
+                                   CollectivePrimitive::AllGather, CollectivePrimitive::AllToAll})
+        add(grouping, primitive, 0, bytes);
+      for (int root = 0; root < (grouping == kWholeJob ? kRanks : 2); ++root) {
+        add(grouping, CollectivePrimitive::Broadcast, root, bytes);
+        add(grouping, CollectivePrimitive::Reduce, root, bytes);
+      }
+    }
+    for (const int root : {0, 1}) add(pair, CollectivePrimitive::SendReceive, root, bytes);
+  }
+  plan.ops.front().after = {{static_cast<OpId>(plan.ops.size()) - 1, 1}};
+  const Measurement measured = launch(plan, test::loopback(29'680));
+  CHECK(measured.steps.size() == 4);
+  // In each of 4 steps and one to warm up, a rank checks each op that it takes part in: of each of three sizes 14 ops
+  // of all five, 8 ops of a group for each of the five, 2 ops of the pair for two.
+  CHECK(measured.checked == 5 * 3 * (14 * 5 + 8 * 5 + 2 * 2));
+}
+
+TEST_CASE("a broadcast that leaves from another root than planned is noticed") {
+  // Of the same sizes, but with another rank's values.
+  Plan plan = test::small_plan("ddp", 2);
+  for (Op& op : plan.ops)
+    if (auto* all = std::get_if<Collective>(&op.body)) all->primitive = CollectivePrimitive::Broadcast;
+  const Roles roles(plan);
+  Buffers own(roles, 1, Optimizer::Sgd, 1);
+  for (std::size_t id = 0; id < plan.ops.size(); ++id) {
+    if (plan.ops[id].kind() != OpKind::Collective) continue;
+    const CollectiveBuffers buffers = own.collective(static_cast<OpId>(id), 0, true);
+    std::copy(buffers.in.begin(), buffers.in.end(), buffers.out.begin());  // its own, not those of rank 0
+    CHECK_THROWS_AS(own.check_collective(static_cast<OpId>(id), 0, true), WrongResult);
   }
 }
 

@@ -24,7 +24,7 @@ double closed_form(const LabLinks& wires, Shape shape, Algorithm algorithm, doub
   GroupShape group;
   for (int node = 0; node <= shape.nodes; ++node) group.node_begin.push_back(node * shape.gpus);
   const Cluster cluster = lab_cluster(shape.nodes, shape.gpus, wires);
-  return collective_time(CollectivePrimitive::AllReduce, algorithm, group, bytes,
+  return collective_time({CollectivePrimitive::AllReduce, algorithm}, group, bytes,
                          link_rates(cluster, cluster.workers(shape.nodes * shape.gpus)).front().rates)
       .value();
 }

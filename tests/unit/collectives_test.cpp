@@ -17,7 +17,7 @@ GroupShape group_of(int nodes, int per_node) {
 }
 
 CollectiveSchedule all_reduce(CollectiveAlgorithm algorithm, const GroupShape& group, int chunks = 1) {
-  return schedule_of(CollectivePrimitive::AllReduce, algorithm, group, chunks);
+  return schedule_of({CollectivePrimitive::AllReduce, algorithm}, group, chunks);
 }
 
 double total_bytes(const CollectiveSchedule& schedule) {
@@ -78,8 +78,8 @@ TEST_CASE("reduce-scatter and all-gather are half a ring each", "[plan][collecti
   for (const int n : {2, 3, 8}) {
     const GroupShape group = group_of(n, 1);
     // Reduce-scatter: n-1 rounds of S/n. All-gather: n-1 rounds of the S that each rank contributes.
-    const auto scatter = schedule_of(CollectivePrimitive::ReduceScatter, CollectiveAlgorithm::Ring, group, 1);
-    const auto gather = schedule_of(CollectivePrimitive::AllGather, CollectiveAlgorithm::Ring, group, 1);
+    const auto scatter = schedule_of({CollectivePrimitive::ReduceScatter}, group, 1);
+    const auto gather = schedule_of({CollectivePrimitive::AllGather}, group, 1);
     for (int i = 0; i < n; ++i) {
       const auto hop = static_cast<std::size_t>(i);
       REQUIRE(scatter.hops[hop].rounds == n - 1);
@@ -204,7 +204,8 @@ TEST_CASE("one rank needs no hops", "[plan][collective]") {
 
 TEST_CASE("pieces of a pipeline are halved while they are few for its depth", "[plan][collective]") {
   constexpr double kMiB = 1024.0 * 1024.0;
-  const auto tree = CollectiveAlgorithm::DoubleBinaryTree;
+  const CollectiveKind tree{.algorithm = CollectiveAlgorithm::DoubleBinaryTree};
+  const CollectiveKind chain{.algorithm = CollectiveAlgorithm::BroadcastReduce};
   // 8 nodes: depth 3. 64 MiB: 32 MiB per tree / 512 KiB = 64 >= 24 pieces, so 512 KiB stays.
   CHECK(pipeline_chunks(tree, group_of(8, 1), 64 * kMiB) == 64);
   // 4 MiB: 2 MiB per tree / 512 KiB = 4, /256 KiB = 8, both below 24; 128 KiB = 16 pieces is the least of the first
@@ -214,9 +215,9 @@ TEST_CASE("pieces of a pipeline are halved while they are few for its depth", "[
   CHECK(pipeline_chunks(tree, group_of(8, 1), 0.25 * kMiB) == 4);
   CHECK(pipeline_chunks(tree, group_of(8, 1), 4096.0) == 1);
   // A chain cuts the whole payload in 512 KiB; 512 pieces are the most.
-  CHECK(pipeline_chunks(CollectiveAlgorithm::BroadcastReduce, group_of(8, 1), 4 * kMiB) == 8);
-  CHECK(pipeline_chunks(CollectiveAlgorithm::BroadcastReduce, group_of(8, 1), 1024 * kMiB) == 512);
-  CHECK(pipeline_chunks(CollectiveAlgorithm::Ring, group_of(8, 1), 4 * kMiB) == 1);
+  CHECK(pipeline_chunks(chain, group_of(8, 1), 4 * kMiB) == 8);
+  CHECK(pipeline_chunks(chain, group_of(8, 1), 1024 * kMiB) == 512);
+  CHECK(pipeline_chunks({}, group_of(8, 1), 4 * kMiB) == 1);
 }
 
 TEST_CASE("auto is NCCL's choice, best the fastest", "[plan][collective]") {

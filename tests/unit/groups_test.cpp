@@ -1,4 +1,5 @@
 // Groups of ranks: who is in which, which share a rank, and collectives of several groups at a time.
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <stdexcept>
@@ -120,6 +121,46 @@ TEST_CASE("groups at a time share the links that they cross", "[groups][collecti
                    Primitive::AllReduce, 1e9);
     CHECK_THAT(time_of(one, cluster, fidelity), WithinRel(1.5, 1e-6));
   }
+}
+
+TEST_CASE("replica groups of hybrid sharding have a NIC each", "[groups][collective]") {
+  // 4 nodes of 8 GPUs and 8 NICs of 1 GB/s; GPU i of all nodes is replica group i. An all-reduce of 1 GB on one NIC
+  // takes 2 x 3/4 s, whether one group runs it or all eight at the same time; the channels of a collective, which
+  // spread a ring over all GPUs of a node on all NICs, add nothing to that.
+  Cluster cluster = lab_cluster(4, 8, {.nic = 1e9, .port = kNothing});
+  NodeGroup& nodes = cluster.groups.front();
+  nodes.nics = 8;
+  cluster.collective.channels = 8;
+  const auto time = [&](const std::function<int(int)>& group_of, Fidelity fidelity) {
+    Plan plan = plan_on(cluster);
+    add_collective(plan, add_grouping(plan, "replica", group_of), Primitive::AllReduce, 1e9);
+    return time_of(plan, cluster, fidelity);
+  };
+  const auto each = [](int rank) { return rank % 8; };
+  const auto only = [](std::vector<int> gpus) {
+    return [gpus](int rank) {
+      const auto at = std::find(gpus.begin(), gpus.end(), rank % 8);
+      return at == gpus.end() ? -1 : static_cast<int>(at - gpus.begin());
+    };
+  };
+  for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid, Fidelity::Folded}) {
+    CHECK_THAT(time(each, fidelity), WithinRel(1.5, 1e-6));
+    CHECK_THAT(time(only({3}), fidelity), WithinRel(1.5, 1e-6));
+  }
+  // With 4 NICs GPUs 0 and 1 share one: both groups together take twice as long, those of GPUs 0 and 2 do not.
+  nodes.nics = 4;
+  for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid, Fidelity::Folded}) {
+    CHECK_THAT(time(only({0, 1}), fidelity), WithinRel(3.0, 1e-6));
+    CHECK_THAT(time(only({0, 2}), fidelity), WithinRel(1.5, 1e-6));
+    CHECK_THAT(time(each, fidelity), WithinRel(3.0, 1e-6));
+  }
+  // A group of two GPUs of each node has the two NICs beside them: ranks on 8 GPUs, 2 x 7/8 S at 2 GB/s.
+  nodes.nics = 8;
+  for (const Fidelity fidelity : {Fidelity::Steps, Fidelity::Fluid, Fidelity::Folded})
+    CHECK_THAT(time([](int rank) { return rank % 8 < 2 ? 0 : -1; }, fidelity), WithinRel(1.75 / 2.0, 1e-6));
+  // Where the cluster says that GPUs do not go with NICs, one group has all 8.
+  nodes.nearest_nics = false;
+  CHECK_THAT(time(only({3}), Fidelity::Fluid), WithinRel(1.5 / 8.0, 1e-6));
 }
 
 TEST_CASE("groups that take turns on a queue of their own do not wait for each other's", "[groups][collective]") {

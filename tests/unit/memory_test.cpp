@@ -129,6 +129,21 @@ TEST_CASE("of an attention that is no single kernel the scores are computed agai
   CHECK(again("gpt3-xl") == fused);
 }
 
+TEST_CASE("torchtitan's per-op option computes every second product of a block again", "[models][memory]") {
+  const Model model = find_model("llama3-8b");
+  const auto layers = recomputed_layers(model, Recompute::SelectiveOp);
+  const auto others = recomputed_layers(model, Recompute::Selective);
+  std::vector<std::string> products;
+  for (LayerId id = 0; id < model.layer_count(); ++id) {
+    if (block_of(model.layer(id).name) != "layers.3") continue;
+    if (model.layer(id).kind == LayerKind::Dense && layers[id]) products.push_back(model.layer(id).name);
+    if (model.layer(id).kind != LayerKind::Dense) CHECK(layers[id] == others[id]);
+  }
+  // In their order wq, wk, wv, wo, w1, w3, w2.
+  CHECK(products ==
+        std::vector<std::string>{"layers.3.attention.wk", "layers.3.attention.wo", "layers.3.feed_forward.w3"});
+}
+
 TEST_CASE("networks fit where they are known to fit, and not where they are known not to", "[models][memory]") {
   // torchvision's resnet50 trains with 64 images on 16 GiB, the batch of many published runs.
   CHECK(gibi("resnet50", 64) < 15.0);

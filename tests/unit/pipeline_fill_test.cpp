@@ -13,8 +13,9 @@ double fill(CollectiveAlgorithm algorithm, int nodes, int per_node, int chunks, 
             const MessageCost& inter) {
   GroupShape group;
   for (int node = 0; node <= nodes; ++node) group.node_begin.push_back(node * per_node);
-  const Pipeline whole = schedule_of(CollectivePrimitive::AllReduce, algorithm, group, chunks).pipelines.front();
-  return PipelineFill(algorithm, group, chunks, whole).time(intra, inter).value();
+  const CollectiveKind kind{CollectivePrimitive::AllReduce, algorithm};
+  const Pipeline whole = schedule_of(kind, group, chunks).pipelines.front();
+  return PipelineFill(kind, group, chunks, whole).time(intra, inter).value();
 }
 
 }  // namespace

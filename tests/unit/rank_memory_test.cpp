@@ -51,6 +51,13 @@ TEST_CASE("a strategy decides what a worker keeps", "[memory]") {
   CHECK(ps.need.buffers.count == 0);
 }
 
+TEST_CASE("every communicator takes memory of its own", "[memory]") {
+  // Hybrid shard has one more, for the replicas of a shard: 1 GiB.
+  const RankMemory all = memory_of("fsdp");
+  const RankMemory hybrid = memory_of("fsdp", {{"strategy.group", "node"}});
+  CHECK(all.usable.count - hybrid.usable.count == std::int64_t{1} << 30);
+}
+
 TEST_CASE("a sparse table on servers is not on the worker", "[memory]") {
   const RankMemory served = memory_of("ps", {}, "ncf");
   const RankMemory reduced = memory_of("ddp", {}, "ncf");

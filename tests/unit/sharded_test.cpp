@@ -63,6 +63,8 @@ double sent_by_rank(const Plan& plan) {
       case CollectivePrimitive::AllGather:
         bytes += payload * (ranks - 1.0);
         break;
+      default:
+        FAIL("a sharded plan has no " << name_of(op.collective().primitive));
     }
   }
   return bytes;
@@ -113,6 +115,21 @@ TEST_CASE("full shard on two ranks, step by step on paper", "[sharded]") {
   CHECK_THAT(step({.stage = 2, .overlap_gather = false}), WithinRel(1.5 + 9.0 + 0.5, 1e-9));
   // Half of the bytes of each kind.
   CHECK_THAT(step({.param_dtype = DType::BFloat16, .reduce_dtype = DType::BFloat16}), WithinRel(9.0 + 0.75, 1e-9));
+}
+
+TEST_CASE("a rank that owns whole variables broadcasts them, step by step on paper", "[sharded]") {
+  const LabModel lab = three_blocks();
+  const Cluster cluster = lab_cluster(2, 1);
+  const auto step = [&](const Sharding& sharding) { return step_of(lab, cluster, sharded(lab.model, 2, sharding)); };
+  // Three blocks of 1 GB: the first and the last are rank 0's, the other rank 1's. They are sent in 2 and 1 s; then
+  // three seconds forward, six backward, and 0.5 s for the last reduction.
+  const Strategy strategy = sharded(lab.model, 2, {.stage = 1, .whole_variables = true});
+  CHECK(owned_variables(lab.model, strategy) == std::vector<std::vector<VariableId>>{{0, 2}, {1}});
+  CHECK_THAT(largest_share(lab.model, strategy), WithinRel(2.0 / 3.0, 1e-12));
+  CHECK_THAT(step({.stage = 1, .overlap_gather = false, .whole_variables = true}), WithinRel(3.0 + 9.0 + 0.5, 1e-6));
+  // F0 waits for the first 2 s only, and F1 begins when the others are there.
+  CHECK_THAT(step({.stage = 1, .whole_variables = true}), WithinRel(2.0 + 9.0 + 0.5, 1e-6));
+  CHECK_THROWS_AS(step({.stage = 2, .whole_variables = true}), PlanError);
 }
 
 TEST_CASE("micro-steps gather and reduce again, step by step on paper", "[sharded]") {
@@ -255,6 +272,9 @@ TEST_CASE("Adam in bf16 with an fp32 copy: 16 bytes a parameter, by stage", "[sh
   // Rajbhandari et al., figure 1: 16, 4 + 12/N, 2 + 14/N, 16/N.
   CHECK_THAT(per_parameter(all_reduced(lab.model, 8)), WithinRel(16.0, 1e-6));
   CHECK_THAT(per_parameter(sharded(lab.model, 8, {.stage = 1})), WithinRel(4.0 + 12.0 / 8, 1e-6));
+  // One of the three blocks is the largest share of whole variables.
+  CHECK_THAT(per_parameter(sharded(lab.model, 8, {.stage = 1, .whole_variables = true})),
+             WithinRel(4.0 + 12.0 / 3, 1e-6));
   CHECK_THAT(per_parameter(sharded(lab.model, 8, {.stage = 2})), WithinRel(2.0 + 14.0 / 8, 1e-6));
   CHECK_THAT(per_parameter(sharded(lab.model, 8, {.stage = 3})), WithinRel(16.0 / 8, 1e-6));
   CHECK_THAT(per_parameter(sharded(lab.model, 8, {.stage = 3, .group = 4})), WithinRel(16.0 / 4, 1e-6));

@@ -151,9 +151,11 @@ TEST_CASE("between nodes: host memory without GPUDirect, the switch's own NIC wi
   SECTION("GPUDirect with a NIC under each switch does not") {
     const Topology topology(tree("gpu_direct: true, nics: 4,", ""), 2);
     const auto path = topology.path({0, 0}, {1, 3});
-    CHECK(names(topology, path) == Names{"node0/gpu0/pcie-out", "node0/nic-out", "node1/nic-in", "node1/gpu3/pcie-in"});
+    CHECK(names(topology, path) == Names{"node0/gpu0/pcie-out", "node0/nic0/rail-out", "node0/nic-out", "node1/nic-in",
+                                         "node1/nic1/rail-in", "node1/gpu3/pcie-in"});
     CHECK(rate(topology, "node0/nic-out") == Approx(20e9));  // four NICs together
-    CHECK(path.stream_cap.value() == Approx(5e9));           // one stream uses one NIC
+    CHECK(rate(topology, "node0/nic0/rail-out") == Approx(5e9));
+    CHECK(path.stream_cap.value() == Approx(5e9));  // one stream uses one NIC
   }
 }
 
@@ -187,6 +189,23 @@ TEST_CASE("NICs go with the GPUs that take part", "[platforms][topology]") {
     const Topology topology(tree("nics: 8,", ""), {0, 1}, {{0, 2}, {1, 2}});
     CHECK(topology.path({0, -1}, {1, -1}).stream_cap.value() == Approx(5e9));
   }
+}
+
+TEST_CASE("what a GPU sends crosses the rail of its NIC", "[platforms][topology]") {
+  const auto rail = [](const std::string& keys, int gpu) {
+    const Topology topology(tree("gpu_direct: true, " + keys, ""), 2);
+    for (const std::string& name : names(topology, topology.path({0, gpu}, {1, gpu})))
+      if (name.ends_with("rail-out")) return name + " " + std::to_string(std::lround(rate(topology, name) / 1e9));
+    return std::string("none");
+  };
+  // 8 GPUs, NICs of 5 GB/s. Of 4 NICs GPUs 0 and 1 have the first, 2 and 3 the second.
+  CHECK(rail("nics: 4,", 1) == "node0/nic0/rail-out 5");
+  CHECK(rail("nics: 4,", 2) == "node0/nic1/rail-out 5");
+  CHECK(rail("nics: 8,", 7) == "node0/nic7/rail-out 5");
+  // 16 NICs are two for each GPU.
+  CHECK(rail("nics: 16,", 7) == "node0/nic7/rail-out 10");
+  CHECK(rail("nics: 1,", 7) == "none");
+  CHECK(rail("nics: 8, nearest_nics: false,", 7) == "none");
 }
 
 TEST_CASE("the way between nodes for all GPUs together has no single GPU's link", "[platforms][topology]") {

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
+#include <numeric>
 #include <thread>
+#include <utility>
 
 #include "base/error.hpp"
 #include "hw/cuda/check.hpp"
@@ -51,7 +54,7 @@ private:
   PinnedBuffer values_;
 };
 
-/// One collective: its memory on the device, and the stream and group that it runs in.
+/// One collective: its memory on the device, and the stream and communicator that it runs in.
 struct Call {
   Call(const CollectiveBuffers& buffers, std::shared_ptr<Stream> on, std::shared_ptr<NcclCommunicator> between)
       : in(size_of(buffers.in.size(), sizeof(float))),
@@ -75,22 +78,22 @@ struct Call {
 class NcclCollectives : public CollectiveBackend {
 public:
   NcclCollectives(const CollectiveRequest& request, KeyValueStore& store, int gpu)
-      : request_(request), store_(store), gpu_(gpu), stream_(std::make_shared<Stream>()), group_(join("nccl")) {}
+      : request_(request), store_(store), gpu_(gpu) {}
 
   void prepare(const Op& op, std::uint32_t tag, const CollectiveBuffers& buffers) override {
     use_device(gpu_);
-    if (op.collective().primitive == CollectivePrimitive::ReduceScatter || op.grouping != kWholeJob)
-      throw CapabilityError("real runs on GPUs have no reduce-scatter and no groups of ranks yet");
     const bool theirs = op.collective().algorithm == CollectiveAlgorithm::Ring ||
                         op.collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree;
     if (op.collective().primitive == CollectivePrimitive::AllReduce && !theirs)
       throw CapabilityError(
           "NCCL's all-reduce is by ring or by double binary tree, as it chooses itself (--set "
           "strategy.algorithm=auto)");
-    // Calls of one group must come in the same order everywhere: what may run beside others has a group of its own.
-    const bool beside = op.queue < 0;
-    const auto stream = beside ? std::make_shared<Stream>() : stream_;
-    const auto group = beside ? join(fmt::format("nccl/{}", tag)) : group_;
+    // Calls of one communicator must come in the same order everywhere: what may run beside others has its own.
+    const std::string lane = op.queue < 0 ? fmt::format("op{}", tag) : fmt::format("queue{}", op.queue);
+    auto& stream = streams_[lane];
+    if (!stream) stream = std::make_shared<Stream>();
+    auto& group = communicators_[{lane, op.grouping}];
+    if (!group) group = join(lane, op.grouping);
     calls_[tag] = std::make_unique<Call>(buffers, stream, group);
   }
 
@@ -98,11 +101,7 @@ public:
     use_device(gpu_);
     Call& call = *calls_.at(tag);
     call.changing.to_device(buffers.in, call.in, *call.stream);
-    if (op.collective().primitive == CollectivePrimitive::AllGather) {
-      call.group->all_gather(call.in.floats(), call.out.floats(), buffers.in.size(), *call.stream);
-    } else {
-      call.group->all_reduce(call.in.floats(), call.out.floats(), buffers.in.size(), *call.stream);
-    }
+    start(op.collective(), call, buffers);
     call.looked_at.gather(call.out, *call.stream);
     call.end.record(*call.stream);
     wait_for(call);
@@ -112,10 +111,39 @@ public:
   }
 
 private:
-  /// A group of all ranks, whose name travels under `key`.
-  std::shared_ptr<NcclCommunicator> join(const std::string& key) {
+  static void start(const Collective& what, const Call& call, const CollectiveBuffers& buffers) {
+    NcclCommunicator& group = *call.group;
+    float* in = call.in.floats();
+    float* out = call.out.floats();
+    switch (what.primitive) {
+      case CollectivePrimitive::AllReduce:
+        return group.all_reduce(in, out, buffers.in.size(), *call.stream);
+      case CollectivePrimitive::ReduceScatter:
+        return group.reduce_scatter(in, out, buffers.out.size(), *call.stream);
+      case CollectivePrimitive::AllGather:
+        return group.all_gather(in, out, buffers.in.size(), *call.stream);
+      case CollectivePrimitive::Broadcast:
+        return group.broadcast(in, out, buffers.in.size(), what.root, *call.stream);
+      case CollectivePrimitive::Reduce:
+        return group.reduce(in, out, buffers.in.size(), what.root, *call.stream);
+      case CollectivePrimitive::AllToAll:
+        return group.all_to_all(in, out, buffers.in.size() / static_cast<std::size_t>(group.size()), *call.stream);
+      case CollectivePrimitive::SendReceive:
+        if (group.rank() == what.root) return group.send(in, buffers.in.size(), 1 - what.root, *call.stream);
+        return group.receive(out, buffers.out.size(), what.root, *call.stream);
+    }
+  }
+
+  /// This rank's group of a grouping: its first rank names it, and the name travels under a key of its own.
+  std::shared_ptr<NcclCommunicator> join(const std::string& lane, GroupingId grouping) {
+    std::vector<int> ranks(static_cast<std::size_t>(request_.ranks));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    if (grouping != kWholeJob) ranks = request_.groups.at(static_cast<std::size_t>(grouping));
+    const auto own = std::find(ranks.begin(), ranks.end(), request_.rank);
+    SIMSYNC_ASSERT(own != ranks.end());
+    const std::string key = fmt::format("nccl/{}/grouping{}/{}", lane, grouping, ranks.front());
     NcclId id{};
-    if (request_.rank == 0) {
+    if (request_.rank == ranks.front()) {
       id = make_nccl_id();
       store_.set(key, std::string(reinterpret_cast<const char*>(id.data()), id.size()));
     } else {
@@ -123,7 +151,8 @@ private:
       if (text.size() != id.size()) throw DeviceError("the name of the NCCL group came mangled");
       std::memcpy(id.data(), text.data(), id.size());
     }
-    return std::make_shared<NcclCommunicator>(id, request_.rank, request_.ranks);
+    return std::make_shared<NcclCommunicator>(id, static_cast<int>(own - ranks.begin()),
+                                              static_cast<int>(ranks.size()));
   }
 
   /// @throws DeviceError when a peer is gone or nothing came in time; the group cannot be used any more.
@@ -148,8 +177,9 @@ private:
   CollectiveRequest request_;
   KeyValueStore& store_;
   int gpu_;
-  std::shared_ptr<Stream> stream_;
-  std::shared_ptr<NcclCommunicator> group_;
+  /// What takes turns on a queue of the plan shares a stream; what takes none has one of its own.
+  std::map<std::string, std::shared_ptr<Stream>> streams_;
+  std::map<std::pair<std::string, GroupingId>, std::shared_ptr<NcclCommunicator>> communicators_;
   std::map<std::uint32_t, std::unique_ptr<Call>> calls_;
 };
 

@@ -40,6 +40,13 @@ public:
   void may(const char* key, T& value, const yaml::Range& range) {
     read(mapping_.optional(key), value, range);
   }
+  /// Text that is no name; who uses it checks it.
+  void text(const char* key, std::string& value) {
+    const yaml::Node node = mapping_.optional(key);
+    if (!node) return;
+    index_.add(node);
+    value = node.text();
+  }
   template <class T>
   void table(const char* key, std::map<std::string, T>& values, const yaml::Range& range,
              const std::vector<std::string>& names) {

@@ -81,7 +81,7 @@ void visit(V& v, CpuClass& cpu) {
 template <class V>
 void visit(V& v, NodeFabric& fabric) {
   v.may("gpu_link", fabric.gpu_link, kNone);
-  v.may("gpu_mesh", fabric.gpu_mesh, kNone);
+  v.text("gpu_mesh", fabric.gpu_mesh);
   v.may("pcie_link", fabric.pcie_link, kNone);
   v.may("gpus_per_switch", fabric.gpus_per_switch, kGpus);
   v.may("switch_link", fabric.switch_link, kNone);

@@ -27,7 +27,8 @@ std::string group_prefix(const NodeGroup& group) {
   return fmt::format("group.{}.", group.name);
 }
 
-/// A visitor for fields::visit that gathers a Parameter per number. Names of links and devices are left out.
+/// A visitor for fields::visit that gathers a Parameter per number. Texts and names of links and
+/// devices are left out.
 class Collector {
 public:
   Collector(Parameters& parameters, std::string prefix) : parameters_(parameters), prefix_(std::move(prefix)) {}
@@ -38,6 +39,7 @@ public:
                                   [&value] { return field_text(value); }};
   }
   void need(const char*, std::string&, const yaml::Range&) {}
+  void text(const char*, std::string&) {}
   template <class T>
   void may(const char* key, T& value, const yaml::Range& range) {
     need(key, value, range);

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
+#include "base/yaml_text.hpp"
 #include "platforms/field_text.hpp"
 #include "platforms/fields.hpp"
 #include "platforms/measured_ratios.hpp"
 #include "platforms/reader.hpp"
-#include "base/yaml_text.hpp"
 
 namespace simsync {
 namespace {
@@ -26,6 +26,9 @@ public:
   }
   void need(const char* key, std::string& value, const yaml::Range&) {
     if (!value.empty()) line(key, yaml_name(value));
+  }
+  void text(const char* key, std::string& value) {
+    if (!value.empty()) line(key, value);
   }
   template <class T>
   void may(const char* key, T& value, const yaml::Range& range) {

@@ -46,15 +46,48 @@ double rate_of_each(const LinkRates& rates, int senders) {
   return std::min(rates.rate_rank.value(), rates.rate_node.value() / senders);
 }
 
-/// Every round pays the latency of its hop, on average over the ring; the slowest link sets the pace.
-double ring_time(CollectivePrimitive primitive, const Terms& t, double bytes) {
+/// A kind of hop of a ring: what one message of it adds to a round of the slowest hop, which may be less than nothing.
+struct RingHop {
+  double on_wire = 0.0;
+  double fixed = 0.0;
+  [[nodiscard]] double gain(double slowest) const { return fixed + on_wire - slowest; }
+};
+
+/// The most that `rounds` hops in a row add on a ring of alike nodes: `near` hops inside a node, then one between two.
+/// A message may also wait at the slowest hop for the next one, which adds nothing, so the row may be shorter; it has
+/// the slowest hop. Sums are linear in the number of hops of either kind: the most is at an end of their ranges.
+double most_gain(const RingHop& inside, const RingHop& between, int near, int rounds) {
+  const double slowest = std::max(inside.on_wire, between.on_wire);
+  const double i = inside.gain(slowest);
+  const double b = between.gain(slowest);
+  const int period = near + 1;
+  // A row that begins between nodes has the most hops of that kind, one that begins behind one has the fewest.
+  const int most = (rounds + near) / period;
+  const int fewest = rounds / period;
+  const double whole = std::max(most * b + (rounds - most) * i, fewest * b + (rounds - fewest) * i);
+  if (between.on_wire >= inside.on_wire) return std::max({whole, b, most * b + (most - 1) * near * i});
+  // Rows of hops inside `crossed + 1` nodes. From where they do not fit whole, every hop between costs one inside.
+  const auto ends_inside = [&](int crossed) {
+    return std::min((crossed + 1) * near, rounds - crossed) * i + crossed * b;
+  };
+  return std::max({whole, ends_inside(0), ends_inside(fewest - 1), ends_inside(fewest)});
+}
+
+/// Every round pays the latency of its hop; the slowest link sets the pace. Where nodes have unequal numbers of ranks
+/// the latency is that of the average hop.
+double ring_time(CollectivePrimitive primitive, const GroupShape& group, const Terms& t, double bytes) {
   const auto [share, rounds] = detail::ring_amount(primitive, t.ranks);
-  const double inter_share = t.nodes > 1 ? static_cast<double>(t.nodes) / t.ranks : 0.0;
   const double part = share * bytes / rounds;
-  const double message = std::max((part + t.half_intra) / t.rate_intra, (part + t.half_inter) / t.rate_inter);
-  const double alpha =
-      (1.0 - inter_share) * t.fixed(t.alpha_intra, message) + inter_share * t.fixed(t.alpha_inter, message);
-  return rounds * (alpha + message);
+  const double near = (part + t.half_intra) / t.rate_intra;
+  const double far = (part + t.half_inter) / t.rate_inter;
+  const double message = std::max(near, far);
+  if (t.nodes == 1) return rounds * (t.fixed(t.alpha_intra, near) + near);
+  if (t.nodes == t.ranks) return rounds * (t.fixed(t.alpha_inter, far) + far);
+  const RingHop inside{near, t.fixed(t.alpha_intra, near)};
+  const RingHop between{far, t.fixed(t.alpha_inter, far)};
+  if (group.alike()) return rounds * message + most_gain(inside, between, group.size_of(0) - 1, rounds);
+  const double inter_share = static_cast<double>(t.nodes) / t.ranks;
+  return rounds * ((1.0 - inter_share) * inside.fixed + inter_share * between.fixed + message);
 }
 
 /// The first message goes up and down; the others follow it at the pace of the busiest link or of a hop's own streams.
@@ -240,7 +273,7 @@ Seconds collective_time(const CollectiveKind& kind, const GroupShape& group, dou
     case CollectiveAlgorithm::Pairwise:
       break;
   }
-  return Seconds{ring_time(kind.primitive, terms, bytes)};
+  return Seconds{ring_time(kind.primitive, group, terms, bytes)};
 }
 
 }  // namespace simsync

@@ -191,6 +191,16 @@ void make_broadcast_reduce(Maker& maker, const GroupShape& group, int chunks) {
   for (int r = 1; r < n; ++r) pass_on(r - 1, r);
 }
 
+/// Same local ranks, but of another node; a hop that left `from` leaves `to`.
+void move_to_node(CollectiveSchedule& schedule, const GroupShape& group, int from, int to) {
+  const auto begin = [&](int node) { return group.node_begin[static_cast<std::size_t>(node)]; };
+  for (auto& hop : schedule.hops) {
+    const int far = group.node_of(hop.to);
+    hop.to = begin(far == from ? to : (to + 1) % group.nodes()) + (hop.to - begin(far));
+    hop.from = begin(to) + (hop.from - begin(from));
+  }
+}
+
 }  // namespace
 
 CollectiveSchedule schedule_of(const CollectiveKind& kind, const GroupShape& group, int chunks, int only_node) {
@@ -231,16 +241,7 @@ CollectiveSchedule schedule_of(const CollectiveKind& kind, const GroupShape& gro
       break;
   }
   CollectiveSchedule schedule = maker.take();
-  if (made_for != only_node) {
-    // Same local ranks, but of the node that was asked for; a hop that left the busiest node leaves this one.
-    const auto begin = [&](int node) { return group.node_begin[static_cast<std::size_t>(node)]; };
-    for (auto& hop : schedule.hops) {
-      const int to_node = group.node_of(hop.to);
-      const int stand_in = to_node == made_for ? only_node : (only_node + 1) % group.nodes();
-      hop.to = begin(stand_in) + (hop.to - begin(to_node));
-      hop.from = begin(only_node) + (hop.from - begin(made_for));
-    }
-  }
+  if (made_for != only_node) move_to_node(schedule, group, made_for, only_node);
   return schedule;
 }
 

@@ -9,18 +9,28 @@
 //   hierarchical          2(g-1) + 2(N-1)        2 S (g-1)/g + 2 S (N-1)/(N g)       2 S (N-1)/N
 //   broadcast + reduce    2 (P-1) + chunks - 1   2 S (the ends of the chain: S)      2 S
 //
+// These are all-reduces. The other primitives have one algorithm each, as NCCL has:
+//
+//   primitive             rounds of latency      bytes sent by the busiest rank      busiest NIC, each way
+//   reduce-scatter        P-1                    S (P-1)/P                           S (P-1)/P
+//   all-gather            P-1                    S (P-1), S from each rank           S (P-1)
+//   broadcast, reduce     P-1 + chunks - 1       S                                   S
+//   all-to-all            1                      S (P-1)/P                           S g (P-g)/P
+//   send/receive          1 + chunks - 1         S                                   S
+//
+// The first two are half a ring all-reduce; all-gather means that every rank contributes S bytes and receives the other
+// P-1 contributions. Broadcast and reduce flow along the ring from the root, or to it: the ring cut open there. In an
+// all-to-all each rank has a part of S/P for every rank, and sends all at a time, directly. Send/receive is of two
+// ranks.
+//
 // Halving-doubling exchanges the largest share with the nearest rank. Over P that is no power of two it is run in
 // binary blocks, as Gloo's is: blocks of the powers of two that P is the sum of, the largest first. Each runs its
 // reduce-scatter; then sums go from the smallest block to the next larger one and so on, 1/b S to every rank of the
 // larger block of b; and back after the all-gather has begun. In all 2 S (P-1) bytes; the busiest rank sends 2 S if it
 // is in a block between two others, else 2 S - S/b in one of b ranks. Blocks work at the same time, so it takes 2 S at
-// the rate of a link when there are two blocks. Ring reduce-scatter and all-gather are half a ring all-reduce.
-// All-gather here means that every rank contributes S bytes and receives the other P-1 contributions (sufficient
-// factors).
+// the rate of a link when there are two blocks.
 #pragma once
-#include <compare>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,17 +40,6 @@
 #include "strategies/strategy.hpp"
 
 namespace simsync {
-
-/// Which collective, and how it runs.
-struct CollectiveKind {
-  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
-  int root = 0;  ///< Collective::root
-  friend auto operator<=>(const CollectiveKind&, const CollectiveKind&) = default;
-};
-
-/// The only algorithm of a primitive; none: it has several.
-std::optional<CollectiveAlgorithm> only_algorithm(CollectivePrimitive primitive);
 
 /// One neighbor relation of an algorithm. Its bytes travel in `rounds` equal messages.
 struct Hop {

@@ -1,7 +1,11 @@
 // What is collected, and among whom.
 #pragma once
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "strategies/synchronizer.hpp"
 
 namespace simsync {
 
@@ -15,6 +19,17 @@ enum class CollectivePrimitive : std::uint8_t {
   SendReceive,    ///< of two ranks, the root's payload to the other
 };
 const char* name_of(CollectivePrimitive primitive);
+
+/// Which collective, and how it runs.
+struct CollectiveKind {
+  CollectivePrimitive primitive = CollectivePrimitive::AllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::Ring;
+  int root = 0;  ///< Collective::root
+  friend auto operator<=>(const CollectiveKind&, const CollectiveKind&) = default;
+};
+
+/// The only algorithm of a primitive; none: it has several.
+std::optional<CollectiveAlgorithm> only_algorithm(CollectivePrimitive primitive);
 
 /// The group as a collective sees it: ranks node by node.
 struct GroupShape {

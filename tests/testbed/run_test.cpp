@@ -40,7 +40,7 @@ TEST_CASE("shard groups and replica groups have communicators of their own") {
 }
 
 TEST_CASE("every primitive runs for real, among all ranks and in groups, from every root") {
-  // Five ranks and two groups, of 0, 2, 4 and of 1, 3; one chain of ops, so that all run in every step.
+  // Five ranks and two groups, of 0, 2, 4 and of 1, 3. Each op follows the one before and the last one of all ranks.
   constexpr int kRanks = 5;
   Plan plan;
   plan.model = plan.strategy = "collectives";
@@ -48,12 +48,16 @@ TEST_CASE("every primitive runs for real, among all ranks and in groups, from ev
   plan.groupings.emplace_back("parity", std::vector{0, 1, 0, 1, 0});
   plan.groupings.emplace_back("pair", std::vector{-1, 0, -1, 0, -1});
   const GroupingId pair = kWholeJob + 2;
+  OpId of_all = -1;
   const auto add = [&](GroupingId grouping, CollectivePrimitive primitive, int root, double bytes) {
     Op op;
     op.grouping = grouping;
     op.body = Collective{.primitive = primitive, .root = root, .bytes = bytes};
     op.reason = {Phase::Synchronize, -1, name_of(primitive)};
-    if (!plan.ops.empty()) op.after = {{static_cast<OpId>(plan.ops.size()) - 1, 0}};
+    const auto id = static_cast<OpId>(plan.ops.size());
+    if (id > 0) op.after = {{id - 1, 0}};
+    if (of_all >= 0 && of_all < id - 1) op.after.push_back({of_all, 0});
+    if (grouping != pair) of_all = id;
     plan.ops.push_back(std::move(op));
   };
   for (const double bytes : {4.0, 40'004.0, 2'000'004.0}) {
@@ -68,7 +72,7 @@ TEST_CASE("every primitive runs for real, among all ranks and in groups, from ev
     }
     for (const int root : {0, 1}) add(pair, CollectivePrimitive::SendReceive, root, bytes);
   }
-  plan.ops.front().after = {{static_cast<OpId>(plan.ops.size()) - 1, 1}};
+  plan.ops.front().after = {{static_cast<OpId>(plan.ops.size()) - 1, 1}, {of_all, 1}};
   const Measurement measured = launch(plan, test::loopback(29'680));
   CHECK(measured.steps.size() == 4);
   // In each of 4 steps and one to warm up, a rank checks each op that it takes part in: of each of three sizes 14 ops

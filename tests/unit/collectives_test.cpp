@@ -195,6 +195,55 @@ TEST_CASE("a chain moves the payload up and down every edge", "[plan][collective
   for (const Hop& hop : schedule.hops) REQUIRE(hop.rounds == 3);
 }
 
+TEST_CASE("a broadcast flows along the ring from its root, a reduce to it", "[plan][collective]") {
+  // 2 nodes of 3 ranks. From root 4: 4-5-0-1-2-3, S on each of 5 hops; between nodes 5-0 and 2-3. To root 4 the ring is
+  // cut behind it: 5-0-1-2-3-4.
+  const GroupShape group = group_of(2, 3);
+  const auto chain = [&](CollectivePrimitive primitive) {
+    const auto schedule = schedule_of({.primitive = primitive, .root = 4}, group, 7);
+    REQUIRE(schedule.pipelines.size() == 1);
+    CHECK(schedule.pipelines.front().chain);
+    CHECK_THAT(total_bytes(schedule), WithinRel(5.0, kExact));
+    CHECK_THAT(busiest_rank(schedule), WithinRel(1.0, kExact));
+    CHECK_THAT(busiest_nic(schedule, group), WithinRel(1.0, kExact));
+    std::vector<int> order{schedule.hops.front().from};
+    for (std::size_t i = 0; i < schedule.hops.size(); ++i) {
+      CHECK(schedule.hops[i].from == order.back());
+      CHECK(schedule.hops[i].rounds == 7);
+      // A message goes on once the hop before has delivered it.
+      CHECK(schedule.hops[i].needs == (i == 0 ? std::vector<int>{} : std::vector{static_cast<int>(i) - 1}));
+      CHECK(schedule.hops[i].lag == 0);
+      order.push_back(schedule.hops[i].to);
+    }
+    return order;
+  };
+  CHECK(chain(CollectivePrimitive::Broadcast) == std::vector{4, 5, 0, 1, 2, 3});
+  CHECK(chain(CollectivePrimitive::Reduce) == std::vector{5, 0, 1, 2, 3, 4});
+}
+
+TEST_CASE("an all-to-all sends every rank its part at once", "[plan][collective]") {
+  // P ranks: P (P-1) hops of S/P. A rank sends (P-1)/P; of a node of g, g ranks send P-g parts each over the NIC.
+  for (const int g : {1, 2, 5}) {
+    const GroupShape group = group_of(3, g);
+    const int ranks = 3 * g;
+    const auto schedule = schedule_of({.primitive = CollectivePrimitive::AllToAll}, group, 1);
+    REQUIRE(schedule.hops.size() == static_cast<std::size_t>(ranks * (ranks - 1)));
+    for (const Hop& hop : schedule.hops) REQUIRE(hop.rounds == 1);
+    CHECK_THAT(busiest_rank(schedule), WithinRel((ranks - 1.0) / ranks, kExact));
+    CHECK_THAT(busiest_nic(schedule, group), WithinRel(1.0 * g * (ranks - g) / ranks, kExact));
+  }
+}
+
+TEST_CASE("send/receive is one hop from the root to the other rank", "[plan][collective]") {
+  for (const int root : {0, 1}) {
+    const auto schedule = schedule_of({.primitive = CollectivePrimitive::SendReceive, .root = root}, group_of(2, 1), 3);
+    REQUIRE(schedule.hops.size() == 1);
+    CHECK(schedule.hops.front().from == root);
+    CHECK(schedule.hops.front().to == 1 - root);
+    CHECK_THAT(schedule.hops.front().bytes, WithinRel(1.0, kExact));
+  }
+}
+
 TEST_CASE("one rank needs no hops", "[plan][collective]") {
   for (const auto algorithm :
        {CollectiveAlgorithm::Ring, CollectiveAlgorithm::DoubleBinaryTree, CollectiveAlgorithm::HalvingDoubling,
@@ -218,6 +267,11 @@ TEST_CASE("pieces of a pipeline are halved while they are few for its depth", "[
   CHECK(pipeline_chunks(chain, group_of(8, 1), 4 * kMiB) == 8);
   CHECK(pipeline_chunks(chain, group_of(8, 1), 1024 * kMiB) == 512);
   CHECK(pipeline_chunks({}, group_of(8, 1), 4 * kMiB) == 1);
+  // A chain to or from one root likewise; parts of an all-to-all travel whole.
+  CHECK(pipeline_chunks({CollectivePrimitive::Broadcast}, group_of(8, 1), 4 * kMiB) == 8);
+  CHECK(pipeline_chunks({CollectivePrimitive::Reduce}, group_of(8, 1), 4 * kMiB + 1) == 9);
+  CHECK(pipeline_chunks({CollectivePrimitive::SendReceive}, group_of(2, 1), 1.0) == 1);
+  CHECK(pipeline_chunks({CollectivePrimitive::AllToAll}, group_of(8, 1), 4 * kMiB) == 1);
 }
 
 TEST_CASE("auto is NCCL's choice, best the fastest", "[plan][collective]") {

@@ -13,7 +13,7 @@ using namespace simsync;
 
 namespace {
 
-/// Two squares with one diagonal pair of links more on two of their sides each, joined corner to corner: 6 links a GPU.
+/// GPUs 0 to 3 among each other, 4 to 7 likewise, and each with its counterpart in the other half: six links a GPU.
 const char* const kDgx1v = "0-1 0-2 0-3x2 0-4x2 1-2x2 1-3 1-5x2 2-3x2 2-6 3-7 4-5 4-6 4-7x2 5-6x2 5-7 6-7x2";
 
 std::vector<int> first(int gpus) {
@@ -58,7 +58,7 @@ TEST_CASE("rings of a mesh share no link", "[platforms][mesh]") {
   CHECK(mesh.rings(first(5)) == 0);
   // All 8: 24 links in ways of 8 links are 3 at most, one for each two of a GPU's 6 links: 6 rings.
   CHECK(mesh.rings(first(8)) == 6);
-  // A switch in its place: 0, 1 and 2 with a link between any two have a triangle, 4 GPUs of 3 links each one way.
+  // One link between any two: of 3 GPUs one triangle; of 4 GPUs one way of 4 links, which leaves the two diagonals.
   CHECK(GpuMesh("0-1 0-2 1-2").rings(first(3)) == 2);
   CHECK(GpuMesh("0-1 0-2 0-3 1-2 1-3 2-3").rings(first(4)) == 2);
 }

@@ -126,6 +126,16 @@ const Case kCases[] = {
    11 |     fabric: {pcie_link: pcie, switches_per_socket: 1}
       |             ^
   key:  groups[0].fabric)"},
+    {"a pair of GPUs that is none", "{pcie_link: pcie}", "{gpu_link: pcie, gpu_mesh: 0-1 0:1, pcie_link: pcie}",
+     R"(c.yaml:11:40: error: '0:1' is no pair of GPUs: expected such as 0-1 or 0-3x2
+   11 |     fabric: {gpu_link: pcie, gpu_mesh: 0-1 0:1, pcie_link: pcie}
+      |                                        ^
+  key:  groups[0].fabric.gpu_mesh)"},
+    {"a mesh of links that nothing describes", "{pcie_link: pcie}", "{gpu_mesh: 0-1, pcie_link: pcie}",
+     R"(c.yaml:11:24: error: missing key 'gpu_link': which class are the links of the mesh?
+   11 |     fabric: {gpu_mesh: 0-1, pcie_link: pcie}
+      |                        ^
+  key:  groups[0].fabric.gpu_mesh)"},
     {"a duplicate key", "    count: 2\n", "    count: 2\n    count: 3\n",
      R"(c.yaml:9:5: error: duplicate key 'count'
     9 |     count: 3

@@ -220,7 +220,8 @@ TEST_CASE("the way between nodes for all GPUs together has no single GPU's link"
 TEST_CASE("the way of a representative leaves its node and comes back", "[platforms][topology]") {
   const Topology topology(tree("gpu_direct: true, nics: 4,", ""), 1);
   const auto path = topology.network_path({0, 0}, {0, 3});
-  CHECK(names(topology, path) == Names{"node0/gpu0/pcie-out", "node0/nic-out", "node0/nic-in", "node0/gpu3/pcie-in"});
+  CHECK(names(topology, path) == Names{"node0/gpu0/pcie-out", "node0/nic0/rail-out", "node0/nic-out", "node0/nic-in",
+                                       "node0/nic1/rail-in", "node0/gpu3/pcie-in"});
   CHECK(path.latency.value() == Approx(12e-6));  // PCIe 1 + NIC to NIC 10 + PCIe 1
 }
 

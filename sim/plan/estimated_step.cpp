@@ -18,6 +18,8 @@ struct Message {
   double wait = 0.0;        ///< before its launch
   double time = 0.0;
   int priority = 0;
+  double from = 0.0;     ///< in this step: it may be launched
+  double arrives = 0.0;  ///< everywhere
 };
 
 class EstimatedStep {
@@ -28,11 +30,12 @@ public:
       pass_ += c_.backward[layer];
       ahead_ += c_.forward[layer];
     }
+    gates_.resize(c_.forward.size(), 0.0);
     collect_messages();
   }
 
   Evaluation run() {
-    const bool overlaps = graph_.gate == Gate::PerVariable;
+    const bool overlaps = graph_.gate == Gate::PerVariable || graph_.pull_at_step_start;
     constexpr int kIterations = 6;
     constexpr double kSame = 1e-3;  // as ReplayOptions::convergence
     double end = iterate();
@@ -69,8 +72,17 @@ private:
     if (graph_.overlap == Overlap::None || share <= 0.0) return end;
     return std::max(ready, begin + (1.0 - share) * pass_);
   }
-  void launch(const Message& message, double from, std::vector<double>& arrived);
+  /// Compute of one step.
+  struct Pass {
+    std::vector<double> ready{};  ///< by layer: its gradient
+    double backward = 0.0;        ///< the (last) backward pass begins
+    double end = 0.0;
+  };
   double iterate();
+  Pass forward_and_backward();
+  void order_by_priority();
+  void note_arrival(const Message& message, std::vector<double>& arrived) const;
+  double use_servers(const Pass& pass, std::vector<double>& arrived);
   [[nodiscard]] StepLoads loads() const;
 
   const EstimateContext& c_;
@@ -83,6 +95,7 @@ private:
   double ahead_ = 0.0;             ///< one forward pass
   Resource stream_;
   double device_free_ = 0.0;
+  double start_ = 0.0;         ///< reads of the next step begin
   std::vector<double> gates_;  ///< by layer: its variables are there for the next iteration
   int iterations_ = 0;
 };
@@ -161,86 +174,92 @@ void EstimatedStep::add_fused(const std::vector<Gradient>& dense, CollectiveAlgo
   }
 }
 
-void EstimatedStep::launch(const Message& message, double from, std::vector<double>& arrived) {
-  const double end = stream_.serve(from + message.wait, message.time);
-  for (const VariableId id : message.variables) {
-    double& layer = arrived[c_.model.variable(id).layer];
-    layer = std::max(layer, end);
+/// One step. When its backward pass has ended, or all of it where the next one waits for all.
+double EstimatedStep::iterate() {
+  if (graph_.pull_at_step_start) servers_.pull_all(start_, gates_);
+  const Pass pass = forward_and_backward();
+  std::vector<double> arrived(c_.forward.size(), 0.0);
+  for (const Message& message : messages_) note_arrival(message, arrived);
+  const double returned = use_servers(pass, arrived);
+  const double all = *std::max_element(arrived.begin(), arrived.end());
+  const bool updates_here = !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
+  const double update = updates_here ? c_.update : 0.0;
+  device_free_ = pass.end + rebuild_;
+  std::fill(gates_.begin(), gates_.end(), 0.0);
+  if (graph_.gate == Gate::PerVariable) {
+    // Updates of layers stand on the device before their forward passes.
+    device_free_ += update;
+    gates_ = arrived;
+    return device_free_;
+  }
+  if (!graph_.pull_at_step_start) return device_free_ = std::max(pass.end, all) + update + rebuild_;
+  // Reads begin when the servers are through; what collectives bring has until the first layer of the next step.
+  start_ = std::max(pass.end, returned);
+  if (!messages_.empty()) gates_.front() = std::max(pass.end, all) + update;
+  return device_free_;
+}
+
+/// Compute, and the collectives that are launched meanwhile.
+EstimatedStep::Pass EstimatedStep::forward_and_backward() {
+  const std::size_t layers = c_.forward.size();
+  Pass pass{.ready = std::vector<double>(layers)};
+  double now = device_free_;
+  for (std::size_t layer = 0; layer < layers; ++layer) now = compute(std::max(now, gates_[layer]), c_.forward[layer]);
+  now += (c_.profile.micro_steps - 1) * (ahead_ + pass_);
+  pass.backward = now;
+  const OverlapShares& shares = graph_.collectives_overlap;
+  const double share = c_.node_count() > 1 ? shares.between_nodes : shares.in_node;
+  const bool in_order = graph_.scheduling.ordering == Ordering::Fifo;
+  const bool beside = graph_.overlap == Overlap::WaitFree && share > 0.0 && in_order;
+  auto next = messages_.begin();
+  for (std::size_t layer = layers; layer-- > 0;) {
+    now = pass.ready[layer] = compute(now, c_.backward[layer]);
+    for (; beside && next != messages_.end() && next->ready_layer >= layer; ++next)
+      next->arrives = stream_.serve(leaves(now, pass.backward, now, share) + next->wait, next->time);
+  }
+  pass.end = now;
+  for (; next != messages_.end(); ++next) {
+    const double from = leaves(pass.ready[next->ready_layer], pass.backward, pass.end, share);
+    next->arrives = stream_.serve(from + next->wait, next->time);
+    next->from = from;
+  }
+  if (!in_order) order_by_priority();
+  return pass;
+}
+
+/// The stream is busy for as long as in the order of launches. Of all that is there the most urgent goes first, so the
+/// least urgent ends last, and each before those that are less urgent.
+void EstimatedStep::order_by_priority() {
+  std::vector<Message*> order;
+  for (Message& message : messages_) order.push_back(&message);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const Message* a, const Message* b) { return a->priority > b->priority; });
+  double behind = 0.0;
+  for (Message* message : order) {
+    message->arrives = std::max(message->from + message->wait + message->time, stream_.free - behind);
+    behind += message->time;
   }
 }
 
-/// From the start of a step to that of the next.
-double EstimatedStep::iterate() {
-  const std::size_t layers = c_.forward.size();
-  const double begin = device_free_;
-  gates_.resize(layers, 0.0);
-  if (graph_.pull_at_step_start) servers_.pull_all(begin, gates_);
-  double now = begin;
-  for (std::size_t layer = 0; layer < layers; ++layer) now = compute(std::max(now, gates_[layer]), c_.forward[layer]);
-  now += (c_.profile.micro_steps - 1) * (ahead_ + pass_);
-  const double backward = now;
-  const bool in_order = graph_.scheduling.ordering == Ordering::Fifo;
-  const double share =
-      c_.node_count() > 1 ? graph_.collectives_overlap.between_nodes : graph_.collectives_overlap.in_node;
-  const bool beside = graph_.overlap == Overlap::WaitFree && share > 0.0 && in_order;
-  std::vector<double> ready(layers);
-  std::vector<double> arrived(layers, 0.0);
-  auto next = messages_.begin();
-  for (std::size_t layer = layers; layer-- > 0;) {
-    now = ready[layer] = compute(now, c_.backward[layer]);
-    for (; beside && next != messages_.end() && next->ready_layer >= layer; ++next)
-      launch(*next, leaves(now, backward, now, share), arrived);
+void EstimatedStep::note_arrival(const Message& message, std::vector<double>& arrived) const {
+  for (const VariableId id : message.variables) {
+    double& layer = arrived[c_.model.variable(id).layer];
+    layer = std::max(layer, message.arrives);
   }
-  const double computed = now;
-  if (!in_order) {
-    // The most urgent of those that are there; ends of single ones matter less than when all have passed.
-    std::vector<const Message*> order;
-    for (const Message& message : messages_) order.push_back(&message);
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Message* a, const Message* b) { return a->priority < b->priority; });
-    double last = 0.0;
-    for (const Message& message : messages_) {
-      const double from = leaves(ready[message.ready_layer], backward, computed, share);
-      last = stream_.serve(from + message.wait, message.time);
-    }
-    double behind = 0.0;
-    for (auto message = order.rbegin(); message != order.rend(); ++message) {
-      const double from = leaves(ready[(*message)->ready_layer], backward, computed, share);
-      const double end = std::max(from + (*message)->wait + (*message)->time, last - behind);
-      behind += (*message)->time;
-      for (const VariableId id : (*message)->variables) {
-        double& layer = arrived[c_.model.variable(id).layer];
-        layer = std::max(layer, end);
-      }
-    }
-    next = messages_.end();
-  }
-  for (; next != messages_.end(); ++next)
-    launch(*next, leaves(ready[next->ready_layer], backward, computed, share), arrived);
+}
+
+/// Pushes, and pulls that follow them at once. When all servers have applied all.
+double EstimatedStep::use_servers(const Pass& pass, std::vector<double>& arrived) {
+  if (servers_.empty()) return 0.0;
+  const OverlapShares& shares = graph_.servers_overlap;
+  const double share = std::min(shares.in_node, c_.node_count() > 1 ? shares.between_nodes : 1.0);
+  std::vector<double> ready;
+  for (const double at : pass.ready) ready.push_back(leaves(at, pass.backward, pass.end, share));
+  servers_.push_all(ready);
   double returned = 0.0;
-  std::vector<double> pulled(layers, 0.0);
-  if (!servers_.empty()) {
-    std::vector<double> leave(layers);
-    const OverlapShares& shares = graph_.servers_overlap;
-    const double out = std::min(shares.in_node, c_.node_count() > 1 ? shares.between_nodes : 1.0);
-    for (std::size_t layer = 0; layer < layers; ++layer) leave[layer] = leaves(ready[layer], backward, computed, out);
-    servers_.push_all(leave);
-    for (const Served& one : servers_.served()) returned = std::max(returned, one.updated.last);
-    if (!graph_.pull_at_step_start) servers_.pull_all(0.0, pulled);
-  }
-  const double all_arrived =
-      std::max(*std::max_element(arrived.begin(), arrived.end()), *std::max_element(pulled.begin(), pulled.end()));
-  const bool updates_here = !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
-  const double update = updates_here ? c_.update : 0.0;
-  if (graph_.gate == Gate::All) {
-    device_free_ = std::max({computed, all_arrived, graph_.pull_at_step_start ? returned : 0.0}) + update + rebuild_;
-    std::fill(gates_.begin(), gates_.end(), 0.0);
-    return device_free_;
-  }
-  // Updates of layers stand on the device before their forward passes.
-  device_free_ = computed + update + rebuild_;
-  for (std::size_t layer = 0; layer < layers; ++layer) gates_[layer] = std::max(arrived[layer], pulled[layer]);
-  return device_free_;
+  for (const Served& one : servers_.served()) returned = std::max(returned, one.updated.last);
+  if (!graph_.pull_at_step_start) servers_.pull_all(0.0, arrived);
+  return returned;
 }
 
 StepLoads EstimatedStep::loads() const {

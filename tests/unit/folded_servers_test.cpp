@@ -1,6 +1,7 @@
 // Nodes without servers stand for each other where parameter servers take part: random strategies against `fluid`.
+#include <algorithm>
+#include <array>
 #include <cmath>
-#include <map>
 #include <optional>
 
 #include "base/error.hpp"
@@ -143,6 +144,26 @@ TEST_CASE("random plans with servers fold as they are simulated in full", "[grou
   CAPTURE(folded, simulated, ranks);
   CHECK(folded > kPlans / 5);
   CHECK(simulated < ranks);
+}
+
+TEST_CASE("both solvers take the same steps on random plans with servers", "[groups][network]") {
+  Random random(22);
+  double largest = 0.0;
+  int count = 0;
+  while (count < 500) {
+    const auto drawn = draw_problem(random);
+    if (!drawn) continue;
+    CAPTURE(count++);
+    const ReplayOptions options{.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 3};
+    ReplayOptions reference = options;
+    reference.solver = Solver::SimGrid;
+    const double own = replay(drawn->plan, drawn->cluster, options).step.value();
+    const double theirs = replay(drawn->plan, drawn->cluster, reference).step.value();
+    CHECK_THAT(own, WithinRel(theirs, 1e-6));
+    largest = std::max(largest, std::abs(own / theirs - 1.0));
+  }
+  INFO("largest difference " << largest);
+  CHECK(largest < 1e-6);
 }
 
 TEST_CASE("a server's links carry what all nodes send that one stands for", "[groups][fidelity]") {

@@ -3,25 +3,19 @@
 #include <fmt/format.h>
 
 #include "benchmarks/problems.hpp"
+#include "sim/engine/evaluators.hpp"
 
 namespace simsync {
 namespace {
 
-/// Strategy, plan and replay on one core.
+/// Plan and replay of a builder's strategy on one core, as an Evaluator does them.
 void BM_Replayed(benchmark::State& state, const char* model, const char* strategy, const char* solver) {
-  const auto question =
-      bench::request(model, "g4dn.12xlarge", strategy, 64, {{"memory", "ignore"}, {"solver", solver}});
-  Inputs inputs;
-  std::int64_t flows = 0;
-  for (auto _ : state) {
-    const Problem problem = prepare(question, inputs);
-    const Prediction prediction = replay(problem.plan, problem.cluster, problem.options);
-    flows += prediction.flows;
-    benchmark::DoNotOptimize(prediction.step);
-  }
+  const Problem problem =
+      prepare(bench::request(model, "g4dn.12xlarge", strategy, 64, {{"memory", "ignore"}, {"solver", solver}}));
+  const auto evaluator = replaying_evaluator(problem);
+  for (auto _ : state) benchmark::DoNotOptimize(evaluator->evaluate(problem.strategy).step);
   state.counters["candidates/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
-  state.counters["flows"] = benchmark::Counter(static_cast<double>(flows), benchmark::Counter::kAvgIterations);
 }
 
 void register_all() {

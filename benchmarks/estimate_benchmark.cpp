@@ -9,8 +9,7 @@ namespace simsync {
 namespace {
 
 void estimate_again(benchmark::State& state, const char* model, const std::string& strategy) {
-  const Problem problem =
-      prepare(bench::request(model, "g4dn.12xlarge", strategy, 64, {{"memory", "ignore"}}));
+  const Problem problem = prepare(bench::request(model, "g4dn.12xlarge", strategy, 64, {{"memory", "ignore"}}));
   const auto evaluator = estimating_evaluator(problem);
   for (auto _ : state) benchmark::DoNotOptimize(evaluator->evaluate(problem.strategy).step);
   state.counters["candidates/s"] =
@@ -19,8 +18,8 @@ void estimate_again(benchmark::State& state, const char* model, const std::strin
 
 void register_all() {
   for (const char* model : {"resnet50", "bert-large"})
-    for (const char* strategy : {"ps", "partitioned-ps", "all-reduce", "parallax", "ddp", "horovod", "mg-wfbp", "poseidon",
-                                 "byteps", "p3", "bytescheduler", "tictac", "fsdp"})
+    for (const char* strategy : {"ps", "partitioned-ps", "all-reduce", "parallax", "ddp", "horovod", "mg-wfbp",
+                                 "poseidon", "byteps", "p3", "bytescheduler", "tictac", "fsdp"})
       benchmark::RegisterBenchmark(fmt::format("BM_Estimated/{}/{}", model, strategy).c_str(),
                                    [=](benchmark::State& state) { estimate_again(state, model, strategy); })
           ->Unit(benchmark::kMicrosecond);

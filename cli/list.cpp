@@ -62,7 +62,7 @@ void list_settings(const std::string& cluster) {
          "fp32_gradients=BOOL   true: gradients of half precision add up in fp32\n"
          "memory=NAME           check (default): what does not fit into a device is refused; ignore: it is predicted\n"
          "fidelity=NAME         auto, steps, fluid or folded\n"
-         "solver=NAME           simgrid or native: what shares links among flows\n"
+         "solver=NAME           simgrid, or native as sweeps do: what shares links among flows\n"
          "iterations=N          most iterations to simulate\n"
          "placement=G,G,...     GPUs per node\n"
          "straggler=FACTOR      one node computes so many times slower\n"

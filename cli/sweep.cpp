@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -94,13 +95,20 @@ std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std:
   return out;
 }
 
+/// Rows come from the native solver unless the user names one.
+bool names_solver(const PredictRequest& request) {
+  return std::any_of(request.settings.begin(), request.settings.end(),
+                     [](const auto& setting) { return setting.first == "solver"; });
+}
+
 /// What one process sends back: a row, what limits it (for the table only) and its notes, or why there is no row.
 constexpr char kApart = '\x1e';
 constexpr char kSkipped = '!';
 
 std::string answer(const PredictRequest& request, Inputs& inputs, bool with_limit) {
   try {
-    const Problem problem = prepare(request, inputs);
+    Problem problem = prepare(request, inputs);
+    if (!names_solver(request)) problem.options.solver = Solver::Native;
     const Prediction prediction =
         replay(problem.plan, problem.cluster, with_limit ? recorded_for_limit(problem) : problem.options);
     const PredictedRow row = row_of(request, problem, prediction);
@@ -114,13 +122,25 @@ std::string answer(const PredictRequest& request, Inputs& inputs, bool with_limi
   }
 }
 
+/// The same row by the reference solver, `row` itself where that would take minutes.
+std::string confirmed(const PredictRequest& request, Inputs& inputs, const std::string& row) {
+  if (names_solver(request)) return row;
+  constexpr std::int64_t kMostWork = 1'000'000'000;  // some ten seconds
+  Problem problem = prepare(request, inputs);
+  problem.options.solver = Solver::SimGrid;
+  ReplayOptions options = problem.options;
+  options.most_work = kMostWork;
+  const Prediction prediction = replay(problem.plan, problem.cluster, options);
+  return prediction.finished ? csv_row(row_cells(row_of(request, problem, prediction))) : row;
+}
+
 /// Takes answers apart: rows go to `row`, everything else to the user, the same note only once.
 class Answers {
 public:
-  using TakeRow = std::function<void(const std::string& row, const std::string& limit)>;
+  using TakeRow = std::function<void(std::size_t request, const std::string& row, const std::string& limit)>;
   Answers(ProgressBar& progress, TakeRow row) : progress_(progress), row_(std::move(row)) {}
 
-  void take(const std::string& answer) {
+  void take(std::size_t request, const std::string& answer) {
     progress_.advance();
     if (answer.front() == kSkipped) {
       ++skipped_;
@@ -134,7 +154,7 @@ public:
     };
     const std::string row = next();
     const std::string limit = next();
-    row_(row, limit);
+    row_(request, row, limit);
     while (at < answer.size()) {
       const std::string note = next();
       if (told_.insert(note).second) progress_.message("note: " + note);
@@ -150,14 +170,17 @@ private:
   std::set<std::string> told_;
 };
 
-/// As CSV, and what limits it.
-using Row = std::pair<std::string, std::string>;
+struct Row {
+  std::size_t request = 0;  ///< number of its question
+  std::string csv;
+  std::string limit;
+};
 
 void sort_rows(std::vector<Row>& rows, const SweepOptions& options) {
   const std::string& column = options.sort;
   if (options.best_first)
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-      return is_better(ranked_row(a.first, a.second), ranked_row(b.first, b.second));
+      return is_better(ranked_row(a.csv, a.limit), ranked_row(b.csv, b.limit));
     });
   if (rows.empty() || column.empty()) return;
   const auto& header = row_header();
@@ -168,7 +191,7 @@ void sort_rows(std::vector<Row>& rows, const SweepOptions& options) {
     const auto table = CsvTable::parse(csv_row(header) + "\n" + row, "sweep");
     return std::pair{parse_number(table.cell(0, header[at])).value_or(0.0), table.cell(0, header[at])};
   };
-  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return key(a.first) < key(b.first); });
+  std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) { return key(a.csv) < key(b.csv); });
 }
 
 /// What is misspelt is told before the first row is out: every model, cluster and strategy is prepared once, with all
@@ -221,9 +244,21 @@ public:
   Results(const SweepOptions& options, RowFile* file, bool table)
       : options_(options), file_(file), table_(table), at_end_(!options.sort.empty() || options.best_first) {}
 
-  void add(const std::string& row, const std::string& limit) {
-    if (!at_end_ && file_ != nullptr) file_->append(row);
-    rows_.emplace_back(row, limit);
+  void add(const Row& row) {
+    if (!at_end_ && file_ != nullptr) file_->append(row.csv);
+    rows_.push_back(row);
+  }
+
+  /// The best row of each model, which a table names first, as `confirm` has it.
+  void confirm_best(const std::function<std::string(const Row&)>& confirm) {
+    if (!table_) return;
+    std::map<std::string, Row*> best;
+    for (Row& row : rows_) {
+      const RankedRow ranked = ranked_row(row.csv, row.limit);
+      const auto [known, fresh] = best.try_emplace(ranked.model, &row);
+      if (!fresh && is_better(ranked, ranked_row(known->second->csv, known->second->limit))) known->second = &row;
+    }
+    for (auto& [model, row] : best) row->csv = confirm(*row);
   }
 
   /// What would be lost if the process ended now.
@@ -233,9 +268,9 @@ public:
   void show() {
     sort_rows(rows_, options_);
     if (at_end_ && file_ != nullptr)
-      for (const auto& row : rows_) file_->append(row.first);
+      for (const Row& row : rows_) file_->append(row.csv);
     std::vector<RankedRow> ranked;
-    for (const auto& [row, limit] : rows_) ranked.push_back(ranked_row(row, limit));
+    for (const Row& row : rows_) ranked.push_back(ranked_row(row.csv, row.limit));
     if (table_)
       std::cout << ranking(ranked, {terminal_style(), !options_.sort.empty()}) << std::flush;
     else if (const std::string misfits = misfit_note(ranked, "note: ", kWidth); !misfits.empty())
@@ -288,13 +323,15 @@ void run_sweep(const SweepOptions& options) {
       stop = [] { return HeldInterruption::signal() != 0; };
     }
     std::optional<ProgressBar> progress(std::in_place, requests.size());
-    Answers answers(*progress, [&](const std::string& row, const std::string& limit) { results.add(row, limit); });
+    Answers answers(*progress, [&](std::size_t request, const std::string& row, const std::string& limit) {
+      results.add({request, row, limit});
+    });
     std::size_t done = 0;
     const bool all_done = run_in_processes(
         requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i], inputs, table); },
-        [&](std::size_t, const std::string& text) {
+        [&](std::size_t request, const std::string& text) {
           ++done;
-          answers.take(text);
+          answers.take(request, text);
         },
         stop);
     progress.reset();
@@ -302,6 +339,7 @@ void run_sweep(const SweepOptions& options) {
     skipped = answers.skipped();
   }
   tell_skipped(options, skipped, requests.size(), !results.empty() || found > 0);
+  results.confirm_best([&](const Row& row) { return confirmed(requests[row.request], inputs, row.csv); });
   results.show();
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
@@ -174,6 +175,7 @@ struct Row {
   std::size_t request = 0;  ///< number of its question
   std::string csv;
   std::string limit;
+  bool is_confirmed = false;  ///< by the reference solver
 };
 
 void sort_rows(std::vector<Row>& rows, const SweepOptions& options) {
@@ -252,13 +254,14 @@ public:
   /// The best row of each model, which a table names first, as `confirm` has it.
   void confirm_best(const std::function<std::string(const Row&)>& confirm) {
     if (!table_) return;
-    std::map<std::string, Row*> best;
-    for (Row& row : rows_) {
-      const RankedRow ranked = ranked_row(row.csv, row.limit);
-      const auto [known, fresh] = best.try_emplace(ranked.model, &row);
-      if (!fresh && is_better(ranked, ranked_row(known->second->csv, known->second->limit))) known->second = &row;
+    for (bool all = false; !all;) {
+      all = true;
+      for (Row* row : best_of_each_model()) {
+        if (std::exchange(row->is_confirmed, true)) continue;
+        row->csv = confirm(*row);
+        all = false;  // another one may be the best now
+      }
     }
-    for (auto& [model, row] : best) row->csv = confirm(*row);
   }
 
   /// What would be lost if the process ended now.
@@ -278,6 +281,18 @@ public:
   }
 
 private:
+  [[nodiscard]] std::vector<Row*> best_of_each_model() {
+    std::map<std::string, Row*> best;
+    for (Row& row : rows_) {
+      const RankedRow ranked = ranked_row(row.csv, row.limit);
+      const auto [known, fresh] = best.try_emplace(ranked.model, &row);
+      if (!fresh && is_better(ranked, ranked_row(known->second->csv, known->second->limit))) known->second = &row;
+    }
+    std::vector<Row*> out;
+    for (const auto& [model, row] : best) out.push_back(row);
+    return out;
+  }
+
   static constexpr std::size_t kWidth = 80;
   const SweepOptions& options_;
   RowFile* file_;
@@ -324,7 +339,7 @@ void run_sweep(const SweepOptions& options) {
     }
     std::optional<ProgressBar> progress(std::in_place, requests.size());
     Answers answers(*progress, [&](std::size_t request, const std::string& row, const std::string& limit) {
-      results.add({request, row, limit});
+      results.add({.request = request, .csv = row, .limit = limit});
     });
     std::size_t done = 0;
     const bool all_done = run_in_processes(

@@ -29,11 +29,11 @@ std::optional<Pair> pair_of(const std::string& word) {
   return text >> rest ? std::nullopt : std::optional(out);
 }
 
-/// Finds the most closed ways through all nodes of a graph that share no link.
-class WaySearch {
+/// Finds the most cycles through all nodes of a graph that share no link.
+class CycleSearch {
 public:
   /// `links`: of the graph of `nodes` nodes, row by row.
-  WaySearch(std::vector<int> links, std::size_t nodes) : links_(std::move(links)), nodes_(nodes) {}
+  CycleSearch(std::vector<int> links, std::size_t nodes) : links_(std::move(links)), nodes_(nodes) {}
 
   int most() {
     collect();
@@ -43,7 +43,7 @@ public:
 private:
   [[nodiscard]] int& at(std::size_t one, std::size_t other) { return links_[one * nodes_ + other]; }
 
-  /// Each way takes two links of every node.
+  /// Each cycle takes two links of every node.
   [[nodiscard]] int bound() const {
     int least = links_[1];
     for (std::size_t node = 0; node < nodes_; ++node) {
@@ -59,7 +59,7 @@ private:
     at(other, one) -= count;
   }
 
-  /// Ways found so far, plus the most that the rest has.
+  /// Cycles found so far, plus the most that the rest has.
   void collect() {
     best_ = std::max(best_, found_);
     const int possible = found_ + bound();
@@ -67,10 +67,10 @@ private:
     extend({0}, possible);
   }
 
-  /// Every way that goes on from these nodes. Stops once nothing better is `possible`.
-  void extend(std::vector<std::size_t> way, int possible) {
-    const std::size_t last = way.back();
-    if (way.size() == nodes_) {
+  /// Every cycle that begins with these nodes. Stops once nothing better is `possible`.
+  void extend(std::vector<std::size_t> path, int possible) {
+    const std::size_t last = path.back();
+    if (path.size() == nodes_) {
       if (at(last, 0) == 0) return;
       take(last, 0, 1);
       ++found_;
@@ -79,12 +79,13 @@ private:
       take(last, 0, -1);
       return;
     }
-    for (std::size_t next = 1; next < nodes_ && best_ < possible; ++next) {
-      if (at(last, next) == 0 || std::find(way.begin(), way.end(), next) != way.end()) continue;
+    for (std::size_t next = 1; next < nodes_ && best_ < possible && tries_ < GpuMesh::kMostTries; ++next) {
+      ++tries_;
+      if (at(last, next) == 0 || std::find(path.begin(), path.end(), next) != path.end()) continue;
       take(last, next, 1);
-      way.push_back(next);
-      extend(way, possible);
-      way.pop_back();
+      path.push_back(next);
+      extend(path, possible);
+      path.pop_back();
       take(last, next, -1);
     }
   }
@@ -93,6 +94,7 @@ private:
   std::size_t nodes_;
   int found_ = 0;
   int best_ = 0;
+  int tries_ = 0;
 };
 
 }  // namespace
@@ -106,8 +108,12 @@ GpuMesh::GpuMesh(const std::string& text) : links_(static_cast<std::size_t>(kMos
     if (std::min(pair->one, pair->other) < 0 || std::max(pair->one, pair->other) >= kMost)
       throw std::invalid_argument(fmt::format("'{}': GPUs of a mesh are 0 to {}", word, kMost - 1));
     if (links(pair->one, pair->other) > 0) throw std::invalid_argument(fmt::format("'{}' is named twice", word));
+    if (pair->links > kMostLinks)
+      throw std::invalid_argument(fmt::format("'{}': a GPU has at most {} links", word, kMostLinks));
     links_[index(pair->one, pair->other)] = links_[index(pair->other, pair->one)] = pair->links;
   }
+  if (most_links() > kMostLinks)
+    throw std::invalid_argument(fmt::format("a GPU of the mesh has {} links, more than {}", most_links(), kMostLinks));
 }
 
 int GpuMesh::most_links() const {
@@ -128,7 +134,7 @@ int GpuMesh::rings(const std::vector<int>& gpus) const {
   std::vector<int> among;
   for (const int one : gpus)
     for (const int other : gpus) among.push_back(links(one, other));
-  return known->second = 2 * WaySearch(std::move(among), gpus.size()).most();
+  return known->second = 2 * CycleSearch(std::move(among), gpus.size()).most();
 }
 
 }  // namespace simsync

@@ -18,7 +18,7 @@ struct StepLoads {
 
 struct Evaluation {
   Seconds step;
-  /// The same work takes no less in any order: that of the busiest resource.
+  /// The largest of `loads`: as far as these are right, no order of the same work takes less.
   Seconds bound;
   StepLoads loads;
 };

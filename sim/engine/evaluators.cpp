@@ -1,7 +1,6 @@
 #include "sim/engine/evaluators.hpp"
 
-#include <algorithm>
-
+#include "base/error.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/step_estimate.hpp"
@@ -17,6 +16,13 @@ public:
 
   Evaluation evaluate(const Strategy& strategy) override {
     check(strategy, problem_.model, problem_.cluster);
+    const GraphStrategy& asked = strategy.graph;
+    const GraphStrategy& known = problem_.strategy.graph;
+    if (asked.workers != known.workers || asked.micro_steps != known.micro_steps || asked.recompute != known.recompute)
+      throw PlanError("strategy '" + strategy.name +
+                      "' differs in workers, micro-steps or recomputation from what the evaluator was made for");
+    if (!in_lock_step(strategy) || asked.random_pull_order)
+      throw PlanError("strategy '" + strategy.name + "' has steps that differ from each other: it is not estimated");
     return estimator_.estimate(strategy);
   }
 
@@ -27,18 +33,21 @@ private:
 
 class ReplayingEvaluator final : public Evaluator {
 public:
-  explicit ReplayingEvaluator(const Problem& problem) : problem_(problem), estimating_(problem) {}
+  ReplayingEvaluator(const Problem& problem, Solver solver)
+      : problem_(problem), options_(problem.options), estimating_(problem) {
+    options_.solver = solver;
+  }
 
   Evaluation evaluate(const Strategy& strategy) override {
     Evaluation out = estimating_.evaluate(strategy);
     const Plan plan = compile(problem_.model, problem_.profile, problem_.cluster, strategy);
-    out.step = replay(plan, problem_.cluster, problem_.options).step;
-    out.bound = std::min(out.bound, out.step);
+    out.step = replay(plan, problem_.cluster, options_).step;
     return out;
   }
 
 private:
   const Problem& problem_;
+  ReplayOptions options_;
   EstimatingEvaluator estimating_;
 };
 
@@ -48,8 +57,8 @@ std::unique_ptr<Evaluator> estimating_evaluator(const Problem& problem) {
   return std::make_unique<EstimatingEvaluator>(problem);
 }
 
-std::unique_ptr<Evaluator> replaying_evaluator(const Problem& problem) {
-  return std::make_unique<ReplayingEvaluator>(problem);
+std::unique_ptr<Evaluator> replaying_evaluator(const Problem& problem, Solver solver) {
+  return std::make_unique<ReplayingEvaluator>(problem, solver);
 }
 
 }  // namespace simsync

@@ -7,11 +7,13 @@
 
 namespace simsync {
 
-/// StepEstimator: no plan and no network. `problem` must outlive it; its strategy only says how many workers there are
-/// and what its profile is for (batch, micro-steps, recomputation), which all strategies share.
+/// StepEstimator: no plan and no network. `problem` must outlive it. Its strategy only says how many workers there are
+/// and what its profile is for (micro-steps, recomputation): strategies that differ in these are refused, and so are
+/// those out of lock step.
 std::unique_ptr<Evaluator> estimating_evaluator(const Problem& problem);
 
-/// Compiles every strategy and replays it with `problem.options`. Loads and bound are those of the estimate.
-std::unique_ptr<Evaluator> replaying_evaluator(const Problem& problem);
+/// Compiles every strategy and replays it with `problem.options` on this solver. Loads and busiest resource are those
+/// of the estimate. Refuses what that refuses.
+std::unique_ptr<Evaluator> replaying_evaluator(const Problem& problem, Solver solver = Solver::Native);
 
 }  // namespace simsync

@@ -9,9 +9,10 @@ namespace simsync::detail {
 /// Flows along one path have one rate. Rates are max-min fair: every flow is held up, by its cap or by a link that is
 /// full and on which no flow is faster.
 ///
-/// share() is incremental. It begins with the paths that a changed link holds up, shares what the others leave of the
-/// links of these, and takes in whoever is then not held up, or faster than a link allows, until nobody is. What is not
-/// taken in keeps its rate: most changes reach few paths.
+/// A path's bottleneck is its cap or such a full link: that holds it up. share() is incremental. It first solves anew
+/// for the paths whose bottleneck is a changed link, with the rates of all others as they are. Where that leaves another
+/// path without a bottleneck, or faster than a full link's share, it adds that path and solves again, until no such path
+/// is left. The others keep their rates. Cost: O(rounds x paths across the links concerned).
 class FairShares {
 public:
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();

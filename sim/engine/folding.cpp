@@ -75,16 +75,19 @@ bool equally_fast(const Plan& plan, const Cluster& cluster) {
   });
 }
 
-/// Whether a node's place in the order of arrival at a port decides what it waits for.
-bool keeps_port_queues(const Cluster& cluster, const std::vector<int>& nodes) {
+/// Whether what waits in ports and send buffers, of which a flow that stands for several shows one, decides when others
+/// go on.
+bool keeps_queues(const Cluster& cluster, const Plan& plan) {
   const auto keeps = [](const PortService& service) {
     return service.queueing_delay.value() > 0.0 || service.passing_delay.value() > 0.0 || service.turn.count > 0 ||
            service.burst.count > 0;
   };
+  const auto sends_ahead = [&](int node) { return cluster.group_of(node).cpu.send_ahead.value() > 0.0; };
   return std::any_of(cluster.links.begin(), cluster.links.end(),
                      [&](const auto& named) { return keeps(named.second.service); }) ||
-         std::any_of(nodes.begin(), nodes.end(),
-                     [&](int node) { return cluster.group_of(node).cpu.send_ahead.value() > 0.0; });
+         std::any_of(plan.nodes.begin(), plan.nodes.end(), sends_ahead) ||
+         std::any_of(plan.servers.begin(), plan.servers.end(),
+                     [&](const Place& server) { return sends_ahead(server.node); });
 }
 
 /// Nodes that some work or transfer of the plan is bound to.
@@ -105,17 +108,20 @@ std::set<int> fixed_nodes(const Plan& plan) {
 
 /// Empty when nodes without servers may stand for each other.
 std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
-  if (keeps_port_queues(cluster, plan.nodes)) return "nodes wait in the order of their arrival in the ports of servers";
+  if (keeps_queues(cluster, plan)) return "nodes wait for what is queued in ports or send buffers";
   std::vector<bool> in_turn;
   for (const Op& op : plan.ops) in_turn.push_back(is_served_in_turn(op));
   for (const Op& op : plan.ops) {
     if (op.random_order) return "every worker draws an order of its own";
     if (op.kind() == OpKind::Collective && group_shape(plan, plan.grouping(op.grouping).ranks(0)).nodes() > 1)
       return "servers take part in collectives between nodes";
+    if (op.kind() == OpKind::Transfer && group_shape(plan, plan.grouping(op.grouping).ranks(0)).nodes() > 1)
+      return "a transfer is that of a group over several nodes";
     const bool waits_in_turn = std::any_of(op.after.begin(), op.after.end(), [&](const After& after) {
       return in_turn[static_cast<std::size_t>(after.op)];
     });
-    if (waits_in_turn && op.grouping != kWholeJob) return "servers work for one node after another";
+    if (waits_in_turn && op.grouping != kWholeJob)
+      return "servers answer one node after another (their cpu.per_tensor is not 0)";
   }
   return {};
 }

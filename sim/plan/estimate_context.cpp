@@ -106,11 +106,11 @@ double EstimateContext::collective(const GroupCosts& costs, CollectivePrimitive 
 }
 
 double EstimateContext::known_time(const CollectiveSize& size, double bytes) const {
-  const auto [found, fresh] = known_.try_emplace(size);
-  if (!fresh) return found->second;
+  if (const auto found = known_.find(size); found != known_.end()) return found->second;
   const auto& [costs, primitive, algorithm, step] = size;
   const CollectiveChoice choice = choose(primitive, algorithm, *costs, bytes);
-  return found->second = costs->alone->time(primitive, choice.algorithm, choice.protocol, bytes).value();
+  const double time = costs->alone->time(primitive, choice.algorithm, choice.protocol, bytes).value();
+  return known_.emplace(size, time).first->second;
 }
 
 }  // namespace detail

@@ -63,7 +63,7 @@ private:
 struct Resource {
   double free = 0.0;
   double busy = 0.0;
-  /// Work that may begin at `from` and keeps it busy for `length`; its end. What it is free for earlier is lost.
+  /// Work that may begin at `from` and keeps it busy for `length`; its end. Idle gaps are not filled by later work.
   double serve(double from, double length) {
     free = std::max(free, from) + length;
     busy += length;
@@ -71,8 +71,8 @@ struct Resource {
   }
 };
 
-/// What moves through resources in pieces: when its first piece may begin on the next one, and when its last is through
-/// the one before.
+/// What moves through resources in pieces. Four pieces of 1 s each are through one resource at 1, 2, 3 and 4 s: `first`
+/// is 1, when the next resource may begin with the first of them, and `last` 4, when the last has left this one.
 struct Moving {
   double first = 0.0;
   double last = 0.0;

@@ -6,14 +6,10 @@
 
 #include "sim/plan/plan_writer.hpp"
 #include "sim/plan/reading_order.hpp"
+#include "sim/plan/server_ops.hpp"
 
 namespace simsync::detail {
-namespace {
-
-constexpr double kSumPasses = 3.0;  // as VariableOnServers
-constexpr double kUpdatePasses = 5.0;
-
-}  // namespace
+namespace {}  // namespace
 
 EstimatedServers::EstimatedServers(const EstimateContext& context, const Strategy& strategy)
     : c_(context),

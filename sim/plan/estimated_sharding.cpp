@@ -31,12 +31,11 @@ public:
   Evaluation run() {
     double now = 0.0;
     const int steps = c_.profile.micro_steps;
-    const bool each = sharding_.stage == 3 || sharding_.reduces_early();
     for (int step = 0; step < steps; ++step) {
       const bool last = step + 1 == steps;
       const bool gathers = shard_ranks_ > 1 && (step == 0 || sharding_.stage == 3);
       now = forward(now, gathers);
-      now = backward(now, last || (each && sharding_.reduces_early()));
+      now = backward(now, last || sharding_.reduces_early());
     }
     const double end = std::max({now, stream_.free, replicas_.free}) + c_.update / shard_ranks_;
     Evaluation out{.step = Seconds{end}, .bound = {}, .loads = {}};

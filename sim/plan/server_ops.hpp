@@ -7,7 +7,8 @@
 
 namespace simsync::detail {
 
-inline constexpr double kSumPasses = 3.0;  ///< through a host's memory: two operands read, one written
+inline constexpr double kSumPasses = 3.0;     ///< through a host's memory: two operands read, one written
+inline constexpr double kUpdatePasses = 5.0;  ///< gradient, momentum and weight read; momentum and weight written
 
 /// What travels to one server as one push, and back as one pull.
 struct ServerPiece {

@@ -1,7 +1,7 @@
 // What a step takes by the loads of its resources: a strategy without a plan and without a network.
 //
 // For searches, which look at many strategies and replay a few. One worker stands for all. Work goes through the
-// resources that it needs one after another: each is free when what came before has passed. So the estimate has the
+// resources that it needs one after another, and on each of them waits for what came before it. So the estimate has the
 // order of the backward pass, fusion, priorities, pipelines of pieces and what hides behind compute; it leaves out how
 // flows share links at a time, turns on connections, and all that makes workers differ.
 #pragma once

@@ -228,7 +228,6 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
 
 After VariableOnServers::update(const Piece& piece, After summed) {
   const bool here = w_.strategy.graph.update_at == UpdateAt::Server;
-  constexpr double kUpdatePasses = 5.0;  // gradient, momentum and weight read; momentum and weight written
   const ServerPiece at = at_server(piece);
   PlanWriter::HostPass applying;
   if (here) applying = servers_.through(at, servers_.cpu(at.server).update_rate, kUpdatePasses, piece.bytes);

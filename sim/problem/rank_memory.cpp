@@ -111,10 +111,12 @@ Bytes usable_of(Bytes device, int communicators) {
   return {static_cast<std::int64_t>(std::max(0.0, left - communicators * kCommunicator))};
 }
 
-/// Hybrid shard has one for the shard group and one for the replicas of a shard.
+/// Hybrid shard has one for the shard group and one for the replicas of a shard; servers need none.
 int communicators_of(const Strategy& strategy) {
   const GraphStrategy& graph = strategy.graph;
-  if (graph.workers < 2) return 0;
+  const bool collects = graph.aggregate_on_gpu || !std::all_of(strategy.variables.begin(), strategy.variables.end(),
+                                                               [](const auto& entry) { return on_servers(entry); });
+  if (graph.workers < 2 || !collects) return 0;
   const int group = graph.sharding.group_of(graph.workers);
   return has_sharded(strategy) && group > 1 && group < graph.workers ? 2 : 1;
 }

@@ -108,7 +108,11 @@ TEST_CASE("of steps that vary the one nearest to their mean is explained", "[eng
   // 114 ms of 149 are no compute (above); what the draws add to that is the slower rank's forward, backward and update.
   const double compute = time_of(e, "compute forward") + time_of(e, "compute backward") + time_of(e, "compute update");
   REQUIRE_THAT(e.step.value() - compute, WithinAbs(0.114, 1e-6));
-  REQUIRE_THAT(time_of(e, "compute backward"), WithinRel(2.0 * time_of(e, "compute forward"), 1e-6));
+  // A rank whose update was the faster one has begun its forward pass, half as long as its backward pass, before the
+  // step: at most one update, of 5 ms and what varies of it, is missing.
+  const double missing = 0.5 * time_of(e, "compute backward") - time_of(e, "compute forward");
+  REQUIRE(missing > -1e-9);
+  REQUIRE(missing < 2.0 * 0.005);
   REQUIRE_THAT(to_text(e), ContainsSubstring("(steps vary; this one is nearest to their mean)"));
 }
 

@@ -35,7 +35,7 @@ public:
   }
 
   Evaluation run() {
-    const bool overlaps = graph_.gate == Gate::PerVariable || graph_.pull_at_step_start;
+    const bool overlaps = graph_.gate == Gate::PerVariable || (graph_.pull_at_step_start && !messages_.empty());
     constexpr int kIterations = 6;
     constexpr double kSame = 1e-3;  // as ReplayOptions::convergence
     double end = iterate();
@@ -195,7 +195,8 @@ double EstimatedStep::iterate() {
   if (!graph_.pull_at_step_start) return device_free_ = std::max(pass.end, all) + update + rebuild_;
   // Reads begin when the servers are through; what collectives bring has until the first layer of the next step.
   start_ = std::max(pass.end, returned);
-  if (!messages_.empty()) gates_.front() = std::max(pass.end, all) + update;
+  if (messages_.empty()) return start_;
+  gates_.front() = std::max(pass.end, all) + update;
   return device_free_;
 }
 

@@ -31,7 +31,9 @@ public:
   static constexpr int kMostTries = 300'000;  ///< links that the search tries; a DGX-1V needs fewer than a tenth
 
 private:
-  [[nodiscard]] static std::size_t index(int one, int other) { return static_cast<std::size_t>(one * kMost + other); }
+  [[nodiscard]] static std::size_t index(int one, int other) {
+    return static_cast<std::size_t>(one) * static_cast<std::size_t>(kMost) + static_cast<std::size_t>(other);
+  }
 
   std::vector<int> links_;                         ///< by index()
   mutable std::map<std::vector<int>, int> known_;  ///< rings by GPUs

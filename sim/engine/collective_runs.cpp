@@ -1,5 +1,6 @@
 #include "sim/engine/collective_runs.hpp"
 
+#include "sim/engine/alike_ranks.hpp"
 #include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
@@ -21,9 +22,10 @@ const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) 
       parts_.scene.cluster,
       parts_.scene.topology,
       parts_.folding.nodes,
-      parts_.folding.folded(),
+      parts_.folding.by_node,
       [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return parts_.routes.path_along(links, cap); }};
   slot = std::make_unique<RoutedSchedule>(route(context, key));
+  if (parts_.folding.by_rank) merge_alike_hops(*slot, context.path_of);
   return *slot;
 }
 

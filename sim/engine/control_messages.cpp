@@ -18,7 +18,12 @@ bool ends_on_server(const Op& op) {
 
 ControlMessages::ControlMessages(const Plan& plan, const Groups& groups, const Topology& topology, PortQueues& ports,
                                  const SendQueues& sends)
-    : plan_(plan), groups_(groups), topology_(topology), ports_(ports), sends_(sends) {
+    : plan_(plan),
+      groups_(groups),
+      topology_(topology),
+      ports_(ports),
+      sends_(sends),
+      any_(std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.tensor() >= 0; })) {
   for (const Op& op : plan.ops)
     if (const auto* moved = std::get_if<Transfer>(&op.body)) from_servers_ = std::max(from_servers_, moved->connection);
 }

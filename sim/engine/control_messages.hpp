@@ -19,6 +19,8 @@ public:
   ControlMessages(const Plan& plan, const Groups& groups, const Topology& topology, PortQueues& ports,
                   const SendQueues& sends);
 
+  /// Whether any op belongs to a server.
+  [[nodiscard]] bool any() const { return any_; }
   /// From where `done` ends to where the op that waits for it is started.
   Seconds notify(const Instance& done, OpId waiting, int group);
   /// From where a transfer is started to where its bytes lie, and until a server's thread begins to send what was asked
@@ -41,6 +43,7 @@ private:
   const Topology& topology_;
   PortQueues& ports_;
   const SendQueues& sends_;
+  bool any_;
   int from_servers_ = 0;                       ///< number of the connections on which servers send
   std::map<std::pair<int, int>, Path> known_;  ///< by nodes
 };

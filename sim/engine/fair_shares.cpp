@@ -11,6 +11,8 @@ namespace {
 
 /// What differs by less is equal: sums of the same rates in another order.
 constexpr double kRounding = 1e-11;
+/// Links among which looking at all is faster than a heap.
+constexpr std::size_t kFew = 64;
 
 bool is_less(double a, double b) {
   return a < b * (1.0 - kRounding);
@@ -166,15 +168,49 @@ void FairShares::prepare_fill() {
     if (path.cap < kUnlimited) capped_.push_back(number);
     for (const Crossing& crossing : path.crossings) link_at(crossing.link).takers += path.flows * crossing.weight;
   }
-  std::sort(capped_.begin(), capped_.end(), [&](int a, int b) {
-    const double cap_a = path_at(a).cap;
-    const double cap_b = path_at(b).cap;
-    return cap_a != cap_b ? cap_a < cap_b : a < b;
-  });
+  const auto is_lower = [&](int one, int other) { return path_at(one).cap < path_at(other).cap; };
+  if (!std::is_sorted(capped_.begin(), capped_.end(), is_lower))
+    std::stable_sort(capped_.begin(), capped_.end(), is_lower);
   shares_.clear();
   for (const int id : met_)
     if (link_at(id).takers > 0.0) shares_.push_back({link_at(id).left / link_at(id).takers, id});
-  std::make_heap(shares_.begin(), shares_.end(), std::greater<>());
+  in_heap_ = shares_.size() > kFew;
+  if (in_heap_) std::make_heap(shares_.begin(), shares_.end(), std::greater<>());
+}
+
+/// The least share that a link has for the flows whose next rate is not known; nothing: all are.
+std::optional<FairShares::Share> FairShares::least_share() {
+  return in_heap_ ? least_in_heap() : least_of_few();
+}
+
+std::optional<FairShares::Share> FairShares::least_of_few() {
+  const Share* least = nullptr;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    const Link& link = link_at(shares_[i].link);
+    if (link.takers <= 0.0) continue;
+    Share& share = shares_[kept++] = shares_[i];
+    share.rate = std::max(share.rate, link.left / link.takers);
+    if (least == nullptr || *least > share) least = &share;
+  }
+  shares_.resize(kept);
+  return least == nullptr ? std::nullopt : std::optional(*least);
+}
+
+/// Entries may be out of date, then too low.
+std::optional<FairShares::Share> FairShares::least_in_heap() {
+  while (!shares_.empty()) {
+    const Share least = shares_.front();
+    const Link& link = link_at(least.link);
+    const double present = link.takers > 0.0 ? link.left / link.takers : kUnlimited;
+    if (present <= least.rate) return least;
+    std::pop_heap(shares_.begin(), shares_.end(), std::greater<>());
+    shares_.pop_back();
+    if (link.takers <= 0.0) continue;
+    shares_.push_back({present, least.link});
+    std::push_heap(shares_.begin(), shares_.end(), std::greater<>());
+  }
+  return std::nullopt;
 }
 
 /// Progressive filling of the paths that are taken in: the least share of all links is the rate of the flows across
@@ -183,25 +219,17 @@ void FairShares::prepare_fill() {
 void FairShares::fill() {
   prepare_fill();
   auto capped = capped_.begin();
-  while (!shares_.empty()) {
-    std::pop_heap(shares_.begin(), shares_.end(), std::greater<>());
-    const Share least = shares_.back();
-    shares_.pop_back();
-    Link& link = link_at(least.link);
-    if (link.takers <= 0.0) continue;
+  while (const auto least = least_share()) {
     while (capped != capped_.end() && path_at(*capped).is_shared) ++capped;
-    const bool by_cap = capped != capped_.end() && path_at(*capped).cap <= least.rate;
-    if (by_cap) give(*capped, path_at(*capped).cap, kCap);
-    const double present = link.takers > 0.0 ? link.left / link.takers : least.rate;
-    if (by_cap || present > least.rate) {
-      if (link.takers <= 0.0) continue;
-      shares_.push_back({by_cap ? least.rate : present, least.link});
-      std::push_heap(shares_.begin(), shares_.end(), std::greater<>());
+    if (capped != capped_.end() && path_at(*capped).cap <= least->rate) {
+      give(*capped, path_at(*capped).cap, kCap);
       continue;
     }
-    link.next_level = least.rate;
+    Link& link = link_at(least->link);
+    link.next_level = least->rate;
     for (const int number : link.paths)
-      if (path_at(number).taken_in && !path_at(number).is_shared) give(number, least.rate, least.link);
+      if (path_at(number).taken_in && !path_at(number).is_shared) give(number, least->rate, least->link);
+    link.takers = 0.0;
   }
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace simsync::detail {
@@ -94,6 +95,9 @@ private:
   void take_in(int path);
   void fill();
   void prepare_fill();
+  [[nodiscard]] std::optional<Share> least_share();
+  [[nodiscard]] std::optional<Share> least_of_few();
+  [[nodiscard]] std::optional<Share> least_in_heap();
   void give(int path, double rate, int held_up_by);
   bool take_in_more();
   bool take_in_across(int link);
@@ -105,7 +109,8 @@ private:
   std::vector<int> met_;       ///< links of the paths that are taken in, and changed ones
   std::vector<int> taken_in_;  ///< paths
   std::vector<int> capped_;    ///< of these, with a cap, the lowest first
-  std::vector<Share> shares_;  ///< a heap; entries may be out of date, then too low
+  std::vector<Share> shares_;  ///< of links with takers; a heap where they are many
+  bool in_heap_ = false;
   std::vector<int> with_new_rate_;
 };
 

@@ -6,8 +6,10 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
+#include "sim/engine/alike_ranks.hpp"
 #include "sim/plan/alike_nodes.hpp"
 #include "sim/plan/compile.hpp"
 
@@ -148,7 +150,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
 
 /// One node of each class.
 Folding folded_by_class(const Plan& plan, const Cluster& cluster) {
-  Folding folded{Fidelity::Folded, {}, {}};
+  Folding folded{.fidelity = Fidelity::Folded, .nodes = {}, .stands_for = {}, .by_node = true};
   // Speed, device and, of a node that work is bound to, the node itself -> representative.
   std::map<std::tuple<double, std::string, int>, std::size_t> seen;
   const std::set<int> apart = plan.servers.empty() ? std::set<int>{} : fixed_nodes(plan);
@@ -175,18 +177,21 @@ bool is_served_in_turn(const Op& op) {
 
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
   const Fidelity asked = options.fidelity;
-  Folding all{asked == Fidelity::Steps ? Fidelity::Steps : Fidelity::Fluid, {}, std::vector<int>(plan.nodes.size(), 1)};
+  Folding all{.fidelity = asked == Fidelity::Steps ? Fidelity::Steps : Fidelity::Fluid,
+              .nodes = {},
+              .stands_for = std::vector<int>(plan.nodes.size(), 1)};
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.nodes.push_back(static_cast<int>(i));
   if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
   // Two nodes are as cheap as one, and a group of two has no symmetry to lose.
   std::string why_not = plan.nodes.size() <= 2 ? "there are at most two nodes" : obstacle(plan, cluster);
   if (why_not.empty() && !plan.servers.empty() && options.solver != Solver::Native)
     why_not = "with parameter servers it needs --set solver=native";
-  if (!why_not.empty()) {
-    if (asked == Fidelity::Folded) throw PlanError("fidelity 'folded' is not exact here: " + why_not);
-    return all;
-  }
-  return folded_by_class(plan, cluster);
+  Folding out = why_not.empty() ? folded_by_class(plan, cluster) : std::move(all);
+  out.by_rank = options.solver == Solver::Native && !options.record && ranks_of_nodes_differ(plan, cluster).empty();
+  if (out.by_rank) out.fidelity = Fidelity::Folded;
+  if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)
+    throw PlanError("fidelity 'folded' is not exact here: " + why_not);
+  return out;
 }
 
 }  // namespace simsync::detail

@@ -9,12 +9,13 @@
 
 namespace simsync::detail {
 
-/// Nodes to simulate, as groups of kEachNode, ascending. All of them unless folded.
+/// Nodes to simulate, as groups of kEachNode, ascending. All of them, with all of their ranks, unless folded.
 struct Folding {
   Fidelity fidelity = Fidelity::Fluid;
   std::vector<int> nodes;
   std::vector<int> stands_for;  ///< by simulated node: nodes that it represents
-  [[nodiscard]] bool folded() const { return fidelity == Fidelity::Folded; }
+  bool by_node = false;         ///< one node of every class is simulated
+  bool by_rank = false;         ///< one rank of every node is simulated: its first
 };
 
 /// Work of groups at a fixed place, for whose threads they wait there: it is simulated for every group, also where one
@@ -34,7 +35,11 @@ bool is_served_in_turn(const Op& op);
 ///   collectives do not leave nodes, ports keep no queues, and who waits for work in turn on a server's threads is the
 ///   whole job, which waits for all of it. SimGrid's flows load each link of their route once, so that only the native
 ///   solver can count them m times.
-/// @throws PlanError when `options.fidelity` is Folded and that does not hold.
+///
+/// Ranks of a node are interchangeable when ranks_of_nodes_differ (alike_ranks.hpp) says so. The first one is simulated,
+/// and what it moves counts on links that all of them share as often as there are ranks: the native solver again. A
+/// replay that is recorded simulates all of them.
+/// @throws PlanError when `options.fidelity` is Folded and neither holds.
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 
 }  // namespace simsync::detail

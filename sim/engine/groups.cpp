@@ -10,12 +10,12 @@ namespace simsync::detail {
 
 namespace {
 
-/// Ranks of the simulated nodes.
+/// Ranks of the simulated nodes, or the first of each.
 std::vector<int> simulated_ranks(const Plan& plan, const Folding& folding) {
   std::vector<int> out;
   for (const int node : folding.nodes) {
     const auto ranks = plan.grouping(kEachNode).ranks(node);
-    out.insert(out.end(), ranks.begin(), ranks.end());
+    out.insert(out.end(), ranks.begin(), folding.by_rank ? ranks.begin() + 1 : ranks.end());
   }
   return out;
 }
@@ -24,6 +24,7 @@ std::vector<int> simulated_ranks(const Plan& plan, const Folding& folding) {
 
 Groups::Groups(const Plan& plan, const Folding& folding)
     : plan_(plan),
+      folding_(folding),
       kept_(simulated_ranks(plan, folding)),
       groupings_(among(plan.groupings, kept_)),
       shared_(groupings_) {
@@ -50,6 +51,7 @@ int Groups::number_in_plan(GroupingId grouping, int group) const {
 }
 
 int Groups::stands_for(GroupingId grouping, int group) const {
+  if (!folding_.by_node) return 1;
   const auto all = plan_.grouping(grouping).ranks(number_in_plan(grouping, group));
   const Grouping& nodes = plan_.grouping(kEachNode);
   if (nodes.group_of(all.front()) != nodes.group_of(all.back())) return 1;
@@ -57,6 +59,7 @@ int Groups::stands_for(GroupingId grouping, int group) const {
 }
 
 int Groups::copies(OpId id, int group) const {
+  if (!folding_.by_node) return 1;
   const Op& op = plan_.ops[static_cast<std::size_t>(id)];
   return is_served_in_turn(op) ? stands_for(op.grouping, group) : 1;
 }

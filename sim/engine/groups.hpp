@@ -20,7 +20,7 @@ struct Instance {
 };
 
 /// The part of a plan that is replayed: every op on the ranks of the simulated nodes. These ranks are numbered anew,
-/// and so are the groups that have any of them. `plan` must outlive it.
+/// and so are the groups that have any of them. Plan and folding must outlive it.
 class Groups {
 public:
   /// @throws PlanError when there are more instances than memory can be expected to hold.
@@ -43,6 +43,13 @@ public:
   [[nodiscard]] int group_of_node(int node) const;
   /// Where each simulated rank runs.
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
+  /// Where a simulated rank runs, and all those that it stands for on its node.
+  [[nodiscard]] std::span<const Place> alike(int rank) const {
+    if (!folding_.by_rank) return std::span(places_).subspan(static_cast<std::size_t>(rank), 1);
+    const auto node = static_cast<std::size_t>(plan_.grouping(kEachNode).group_of(kept_[static_cast<std::size_t>(rank)]));
+    const auto first = static_cast<std::size_t>(plan_.node_begin[node]);
+    return std::span(plan_.ranks).subspan(first, static_cast<std::size_t>(plan_.node_begin[node + 1]) - first);
+  }
   /// Where a group's first rank runs.
   [[nodiscard]] const Place& first_place(GroupingId grouping, int group) const {
     return places_[static_cast<std::size_t>(ranks(grouping, group).front())];
@@ -72,6 +79,7 @@ private:
   void count_waits();
 
   const Plan& plan_;
+  const Folding& folding_;
   std::vector<int> kept_;  ///< simulated rank -> rank of the plan
   std::vector<Place> places_;
   std::vector<int> nodes_;       ///< group of kEachNode -> node

@@ -15,9 +15,12 @@ void NetworkEvents::clear_events() {
 }
 
 void NetworkEvents::push(const Delay& delay) {
+  if (happening_ && delay.date <= clock() + kSameInstant) {
+    at_once_.push_back(delay);
+    return;
+  }
   delays_.push(delay);
-  const bool is_seen_anyway = happening_ && delay.date <= clock() + kSameInstant;
-  if (!is_seen_anyway) wake_at(delay.date);
+  wake_at(delay.date);
 }
 
 void NetworkEvents::after(Seconds delay, Token token) {
@@ -68,8 +71,11 @@ void NetworkEvents::happen() {
 
 bool NetworkEvents::end_delays() {
   due_.clear();
-  for (; next_delay() <= clock() + kSameInstant; delays_.pop()) due_.push_back(delays_.top());
-  std::sort(due_.begin(), due_.end(), [](const Delay& a, const Delay& b) { return a.number < b.number; });
+  due_.swap(at_once_);
+  if (next_delay() <= clock() + kSameInstant) {
+    for (; next_delay() <= clock() + kSameInstant; delays_.pop()) due_.push_back(delays_.top());
+    std::sort(due_.begin(), due_.end(), [](const Delay& a, const Delay& b) { return a.number < b.number; });
+  }
   for (const Delay& delay : due_) {
     if (!delay.starts_flows) {
       handler_(delay.token);

@@ -75,6 +75,7 @@ private:
   Handler handler_;
   std::function<void()> instant_over_;
   std::priority_queue<Delay, std::vector<Delay>, std::greater<>> delays_;
+  std::vector<Delay> at_once_;  ///< pushed while things happen, and due at this instant; in the order of their numbers
   std::vector<Delay> due_;
   std::vector<Start> starting_;
   std::vector<End> ended_;

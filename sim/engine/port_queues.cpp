@@ -12,8 +12,16 @@ bool keeps_queue(const PortService& service) {
 
 }  // namespace
 
+PortQueues::PortQueues(const FlowNetwork& network, const Routes& routes)
+    : network_(network),
+      routes_(routes),
+      any_(std::any_of(routes.links().begin(), routes.links().end(),
+                       [](const Link& link) { return keeps_queue(link.service); })) {}
+
 Seconds PortQueues::control_message(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency,
                                     Seconds own) {
+  // Messages that wait for nothing keep their order by themselves.
+  if (!any_ && own.value() <= 0.0 && last_arrival_.empty()) return latency;
   const Seconds now = network_.now();
   Seconds queued;
   for (const LinkId id : links) queued += wait_at(id, links, 0.0);
@@ -24,6 +32,7 @@ Seconds PortQueues::control_message(int from_node, int to_node, const std::vecto
 }
 
 Seconds PortQueues::first_byte(int path, double bytes) const {
+  if (!any_) return {};
   Seconds sum;
   const std::vector<int>& links = routes_.paths()[static_cast<std::size_t>(path)].links;
   for (const int id : links) sum += wait_at(id, links, bytes);

@@ -22,10 +22,12 @@ namespace simsync::detail {
 /// two nodes do not wait for each other here. Network and routes must outlive this object.
 class PortQueues {
 public:
-  PortQueues(const FlowNetwork& network, const Routes& routes) : network_(network), routes_(routes) {}
+  PortQueues(const FlowNetwork& network, const Routes& routes);
 
   /// So many more bytes wait for their turn behind flows of a path, or fewer.
-  void behind(int path, double bytes) { behind_[path] += bytes; }
+  void behind(int path, double bytes) {
+    if (any_) behind_[path] += bytes;
+  }
   /// From now until a control message along `links`, which takes `latency` besides, has arrived, where bytes of its own
   /// connection leave for `own` before it: turns of others pass meanwhile. Those between two nodes keep their order.
   Seconds control_message(int from_node, int to_node, const std::vector<LinkId>& links, Seconds latency, Seconds own);
@@ -43,6 +45,7 @@ private:
 
   const FlowNetwork& network_;
   const Routes& routes_;
+  bool any_;  ///< port keeps a queue
   std::map<int, double> behind_;                         ///< bytes, by path
   std::map<std::pair<int, int>, Seconds> last_arrival_;  ///< of a control message, by nodes
 };

@@ -24,12 +24,18 @@ bool takes_turns(const Op& op) {
 }  // namespace
 
 Queues::Queues(const Scene& scene, Agenda& agenda, Begin begin)
-    : scene_(scene), agenda_(agenda), begin_(std::move(begin)) {
+    : scene_(scene), agenda_(agenda), begin_(std::move(begin)), state_of_(scene.groups.instances()) {
   for (const Queue& queue : scene.plan.queues)
     states_.emplace_back(static_cast<std::size_t>(scene.groups.count(queue.grouping)), State{Service(queue), {}});
 }
 
 Queues::State& Queues::state_of(const Instance& instance) {
+  State*& known = state_of_[scene_.groups.number(instance.op, instance.group)];
+  if (known == nullptr) known = &find_state(instance);
+  return *known;
+}
+
+Queues::State& Queues::find_state(const Instance& instance) {
   const Op& op = scene_.op_of(instance);
   const GroupingId grouping = scene_.plan.queues[static_cast<std::size_t>(op.queue)].grouping;
   std::vector<State>& states = states_[static_cast<std::size_t>(op.queue)];
@@ -56,7 +62,8 @@ void Queues::add(const Instance& instance) {
 void Queues::wait_in(State& state, const Instance& instance) {
   const Op& op = scene_.op_of(instance);
   const bool by_priority = scene_.plan.queues[static_cast<std::size_t>(op.queue)].ordering == Ordering::Priority;
-  const int in_order = goes_first(op) || preempted_.contains(key_of(instance)) ? -1 : 0;
+  const bool goes_on = !preempted_.empty() && preempted_.contains(key_of(instance));
+  const int in_order = goes_first(op) || goes_on ? -1 : 0;
   state.service.wait(by_priority ? op.priority : in_order, sequence_++, instance, Service::load_of(op));
 }
 
@@ -114,6 +121,7 @@ void Queues::slice_ended(const Instance& instance) {
 }
 
 bool Queues::resume(const Instance& instance) {
+  if (preempted_.empty()) return false;
   const auto left = preempted_.extract(key_of(instance));
   if (left.empty()) return false;
   work(instance, left.mapped());

@@ -48,6 +48,7 @@ private:
   };
   static auto key_of(const Instance& i) { return std::make_tuple(i.op, i.group, i.iteration, i.copy); }
   [[nodiscard]] State& state_of(const Instance& instance);
+  [[nodiscard]] State& find_state(const Instance& instance);
   void wait_in(State& state, const Instance& instance);
   /// Goes on with preempted work; false: it is new.
   bool resume(const Instance& instance);
@@ -56,6 +57,7 @@ private:
   Agenda& agenda_;
   Begin begin_;
   std::vector<std::vector<State>> states_;  ///< by queue and group
+  std::vector<State*> state_of_;            ///< by number of the instance; null until asked for
   std::deque<ToServe> to_serve_;
   std::map<std::tuple<OpId, int, int, int>, Seconds> preempted_;  ///< what is left of works that a thread has begun
   std::int64_t sequence_ = 0;

@@ -120,9 +120,9 @@ void Replay::complete(const Instance& instance) {
   if (op.kind() == OpKind::Transfer) transport_.leave(instance, span);
   note_pace(instance);
   const int ended = catch_up(instance);
-  std::vector<Instance> released = released_by(instance, ended);
-  draw_order(plan_, op, instance.group, ended, released);
-  for (const Instance& waiting : released) {
+  find_released(instance, ended);
+  draw_order(plan_, op, instance.group, ended, released_);
+  for (const Instance& waiting : released_) {
     const Seconds travel = transport_.notify(instance, waiting.op, waiting.group);
     if (travel.value() > 0.0)
       agenda_.after(travel, {.event = Event::Notified, .instance = waiting, .cause = span});
@@ -133,20 +133,19 @@ void Replay::complete(const Instance& instance) {
   count_off(instance.iteration, 1);
 }
 
-std::vector<Instance> Replay::released_by(const Instance& ended, int iteration) const {
+void Replay::find_released(const Instance& ended, int iteration) {
   // The last iteration that counts runs beside the next one, as every other.
   const int last_needed = plan_.steps_vary()            ? std::numeric_limits<int>::max()
                           : options_.max_iterations > 1 ? options_.max_iterations
                                                         : 0;
-  std::vector<Instance> out;
+  released_.clear();
   for (const After& next : groups_.releases(ended.op)) {
     const int k = iteration + next.lag;
     if (k > last_needed || (plan_.steps_vary() && stopped_)) continue;
     const GroupingId waiting = plan_.ops[static_cast<std::size_t>(next.op)].grouping;
     for (const int group : groups_.sharing(op_of(ended).grouping, ended.group, waiting))
-      out.push_back({next.op, group, k});
+      released_.push_back({next.op, group, k});
   }
-  return out;
 }
 
 void Replay::note_pace(const Instance& ended) {
@@ -211,11 +210,18 @@ void Replay::finish_iteration(int k) {
   countdown_.forget(k);
   if (!plan_.in_lock_step()) return;
   if (plan_.steps_vary()) return stop_when_enough();
+  steady_ = is_steady(k);
+  if (steady_ || k + 1 >= options_.max_iterations) stop();
+}
+
+/// Whether later iterations take as long as this one, which has just ended.
+bool Replay::is_steady(int k) const {
   const auto next = static_cast<std::size_t>(k) + 1;
   // Whatever began at this very instant began after it.
   const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();
-  steady_ = repeats(k) && (k > 1 || !overlapped);
-  if (steady_ || k + 1 >= options_.max_iterations) stop();
+  // With nothing left behind, every iteration is the first again. A recording has one that follows another.
+  if (k == 0) return !overlapped && !transport_.leaves_traces() && !recorder_.on();
+  return repeats(k) && (k > 1 || !overlapped);
 }
 
 void Replay::end_step() {

@@ -48,7 +48,7 @@ private:
   void drain();
   void begin(const Instance& instance, std::int32_t cause);
   void complete(const Instance& instance);
-  [[nodiscard]] std::vector<Instance> released_by(const Instance& ended, int iteration) const;
+  void find_released(const Instance& ended, int iteration);
   [[nodiscard]] bool is_late(const Instance& instance);
 
   // What happens.
@@ -66,6 +66,7 @@ private:
   void stop();
   void stop_when_enough();
   [[nodiscard]] double step_error() const;
+  [[nodiscard]] bool is_steady(int k) const;
   [[nodiscard]] bool repeats(int k) const;
   [[nodiscard]] int expected_iterations() const;
 
@@ -94,6 +95,7 @@ private:
   std::vector<std::unique_ptr<Iteration>> iterations_;
   std::vector<Seconds> iteration_end_;
   std::deque<std::pair<Instance, std::int32_t>> ready_;  ///< with the span that released it
+  std::vector<Instance> released_;                       ///< that wait for what has just ended
   bool draining_ = false;
   bool stopped_ = false;
   bool steady_ = false;

@@ -4,29 +4,46 @@
 
 namespace simsync::detail {
 
-void SendQueues::hand_over(const ConnectionId& connection, int path, double bytes) {
-  Queue& queue = queues_[connection];
+SendQueues::SendQueues(const Cluster& cluster, const FlowNetwork& network, const Routes& routes)
+    : cluster_(cluster),
+      network_(network),
+      routes_(routes),
+      delay_(std::any_of(cluster.groups.begin(), cluster.groups.end(),
+                         [](const NodeGroup& group) { return group.cpu.send_ahead.value() > 0.0; })) {}
+
+SendQueues::Queue& SendQueues::queue_at(int connection) {
+  const auto i = static_cast<std::size_t>(connection);
+  if (i >= queues_.size()) queues_.resize(i + 1);
+  return queues_[i];
+}
+
+void SendQueues::hand_over(int connection, int path, double bytes) {
+  if (!delay_) return;
+  Queue& queue = queue_at(connection);
   if (std::find(queue.paths.begin(), queue.paths.end(), path) == queue.paths.end()) queue.paths.push_back(path);
   queue.unsent += bytes;
 }
 
-void SendQueues::start(const ConnectionId& connection, double bytes) {
-  queues_[connection].under_way += bytes;
+void SendQueues::start(int connection, double bytes) {
+  if (delay_) queue_at(connection).under_way += bytes;
 }
 
-void SendQueues::end(const ConnectionId& connection, double bytes) {
+void SendQueues::end(int connection, double bytes) {
+  if (!delay_) return;
   constexpr double kHalfByte = 0.5;  // sums of parts of bytes leave less
   const auto without = [&](double sum) { return sum - bytes < kHalfByte ? 0.0 : sum - bytes; };
-  Queue& queue = queues_[connection];
+  Queue& queue = queue_at(connection);
   queue.unsent = without(queue.unsent);
   queue.under_way = without(queue.under_way);
 }
 
 Seconds SendQueues::control_message(const ConnectionId& connection) const {
+  if (!delay_) return {};
   const Seconds most = cluster_.group_of(connection.from_node).cpu.send_ahead;
-  const auto known = queues_.find(connection);
-  if (most.value() <= 0.0 || known == queues_.end() || known->second.unsent <= 0.0) return {};
-  return std::min(most, time_of(known->second));
+  const int number = routes_.number_of(connection);
+  if (most.value() <= 0.0 || number < 0 || static_cast<std::size_t>(number) >= queues_.size()) return {};
+  const Queue& queue = queues_[static_cast<std::size_t>(number)];
+  return queue.unsent <= 0.0 ? Seconds{} : std::min(most, time_of(queue));
 }
 
 /// Of its bytes that have not been sent, with the share that even sharing gives to its flows on the links which all of

@@ -6,7 +6,14 @@
 
 namespace simsync::detail {
 
+TokenBuckets::TokenBuckets(const FlowNetwork& network, const Routes& routes)
+    : network_(network),
+      routes_(routes),
+      any_(std::any_of(routes.links().begin(), routes.links().end(),
+                       [](const Link& link) { return link.service.burst.count > 0; })) {}
+
 double TokenBuckets::left_of(int path, double bytes) {
+  if (!any_) return bytes;
   std::vector<Bucket*> on_route;
   double left = 0.0;
   for (const int id : links_of(path)) {
@@ -28,6 +35,7 @@ double TokenBuckets::left_of(int path, double bytes) {
 }
 
 void TokenBuckets::ended(int path) {
+  if (!any_) return;
   for (const int id : links_of(path))
     if (const auto known = buckets_.find(id); known != buckets_.end()) known->second.since = network_.now();
 }

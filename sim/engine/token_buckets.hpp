@@ -11,8 +11,10 @@ namespace simsync::detail {
 /// one in use has none to spare. Network and routes must outlive it.
 class TokenBuckets {
 public:
-  TokenBuckets(const FlowNetwork& network, const Routes& routes) : network_(network), routes_(routes) {}
+  TokenBuckets(const FlowNetwork& network, const Routes& routes);
 
+  /// Whether any link has one.
+  [[nodiscard]] bool any() const { return any_; }
   /// Of `bytes` that start along a path now, those that take time at the rates of its links: the bucket of every link
   /// passes the others. They are taken from all of them.
   double left_of(int path, double bytes);
@@ -34,6 +36,7 @@ private:
 
   const FlowNetwork& network_;
   const Routes& routes_;
+  bool any_;
   std::map<int, Bucket> buckets_;  ///< by link, once a flow has crossed it
 };
 

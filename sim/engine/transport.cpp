@@ -26,7 +26,7 @@ Transport::Transport(const Scene& scene, Routes& routes, const FlowNetwork& netw
 void Transport::start(const Instance& transfer) {
   const Route& route = routes_.route_of(transfer);
   const Transfer& op = scene_.op_of(transfer).transfer();
-  if (route.connection.from_node >= 0 && is_there(op))
+  if (route.connection >= 0 && is_there(op))
     sends_.hand_over(route.connection, route.path, op.bytes + route.extra_bytes);
   agenda_.after(op.setup + control_.request(transfer) + route.delay,
                 {.event = route.path < 0 ? Event::WorkEnds : Event::SetupEnds, .instance = transfer});
@@ -36,9 +36,9 @@ void Transport::setup_ended(const Instance& transfer) {
   const Route& route = routes_.route_of(transfer);
   const Transfer& op = scene_.op_of(transfer).transfer();
   const double bytes = op.bytes + route.extra_bytes;
-  if (route.connection.from_node >= 0) {
+  if (route.connection >= 0) {
     if (!is_there(op)) sends_.hand_over(route.connection, route.path, bytes);
-    Connection& connection = connections_[route.connection];
+    Connection& connection = connection_at(route.connection);
     if (connection.in_service >= op.streams)
       return wait_behind(connection, {transfer, agenda_.now(), bytes, op.first_turn});
     ++connection.in_service;
@@ -53,8 +53,14 @@ void Transport::port_reached(const Instance& transfer) {
   const Route& route = routes_.route_of(transfer);
   const Transfer& op = scene_.op_of(transfer).transfer();
   const Connection::Waiting all{transfer, agenda_.now(), op.bytes + route.extra_bytes, op.first_turn};
-  if (route.connection.from_node >= 0) return start_turn(all, -1);
+  if (route.connection >= 0) return start_turn(all, -1);
   start_bytes(all, all.bytes, {.event = Event::FlowEnds, .instance = transfer}, -1);
+}
+
+Transport::Connection& Transport::connection_at(int number) {
+  const auto i = static_cast<std::size_t>(number);
+  if (i >= connections_.size()) connections_.resize(i + 1);
+  return connections_[i];
 }
 
 void Transport::wait_behind(Connection& connection, const Connection::Waiting& last) {
@@ -75,15 +81,15 @@ void Transport::start_turn(const Connection::Waiting& next, std::int32_t cause) 
 
 /// Its stream goes to whoever has waited longest.
 void Transport::turn_ended(const Instance& transfer, double bytes_left) {
-  wait_behind(connections_[routes_.route_of(transfer).connection],
+  wait_behind(connection_at(routes_.route_of(transfer).connection),
               {transfer, agenda_.now(), bytes_left, scene_.op_of(transfer).transfer().later_turn});
   leave(transfer, -1);
 }
 
 void Transport::leave(const Instance& transfer, std::int32_t cause) {
   const Route& route = routes_.route_of(transfer);
-  if (route.connection.from_node < 0) return;
-  Connection& connection = connections_[route.connection];
+  if (route.connection < 0) return;
+  Connection& connection = connection_at(route.connection);
   --connection.in_service;
   if (connection.waiting.empty() || stopped_) return;
   const Connection::Waiting next = connection.waiting.front();
@@ -105,7 +111,7 @@ void Transport::start_bytes(const Connection::Waiting& next, double bytes, Pendi
                              .message_bytes = first ? std::min(bytes, route.extra_bytes) : 0.0,
                              .cause = cause},
                             agenda_.now());
-  if (route.connection.from_node >= 0) sends_.start(route.connection, bytes);
+  if (route.connection >= 0) sends_.start(route.connection, bytes);
   start_flow(route.path, bytes, end);
 }
 
@@ -119,7 +125,7 @@ void Transport::flow_ended(const Pending& end) {
   buckets_.ended(end.path);
   if (end.event != Event::FlowEnds && end.event != Event::TurnEnds) return;
   const Route& route = routes_.route_of(end.instance);
-  if (route.connection.from_node >= 0) sends_.end(route.connection, end.bytes);
+  if (route.connection >= 0) sends_.end(route.connection, end.bytes);
 }
 
 }  // namespace simsync::detail

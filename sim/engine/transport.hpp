@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deque>
-#include <map>
+#include <vector>
 
 #include "sim/engine/agenda.hpp"
 #include "sim/engine/control_messages.hpp"
@@ -31,6 +31,9 @@ public:
   void turn_ended(const Instance& transfer, double bytes_left);
   /// A transfer has ended: its stream goes to whoever has waited longest. `cause`: its recorded span.
   void leave(const Instance& transfer, std::int32_t cause);
+  /// Whether an iteration that has ended may leave behind what a later one meets: links with tokens of buckets, or
+  /// control messages under way.
+  [[nodiscard]] bool leaves_traces() const { return buckets_.any() || control_.any(); }
   /// From now on nobody is served.
   void stop() { stopped_ = true; }
 
@@ -57,6 +60,7 @@ private:
     std::deque<Waiting> waiting;
   };
 
+  [[nodiscard]] Connection& connection_at(int number);
   void wait_behind(Connection& connection, const Connection::Waiting& last);
   void start_turn(const Connection::Waiting& next, std::int32_t cause);
   /// `cause`: recorded span that ended.
@@ -70,7 +74,7 @@ private:
   TokenBuckets buckets_;
   SendQueues sends_;
   ControlMessages control_;
-  std::map<ConnectionId, Connection> connections_;
+  std::vector<Connection> connections_;  ///< by number, Routes::connection
   bool stopped_ = false;
 };
 

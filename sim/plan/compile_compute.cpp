@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/math/distributions/normal.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <cmath>
+#include <numbers>
 #include <set>
 
 #include "base/error.hpp"
@@ -15,9 +15,8 @@ namespace simsync::detail {
 
 double expected_largest(int draws) {
   // The mean of a maximum M: the integral over x > 0 of P(M > x) - P(M < -x).
-  const boost::math::normal_distribution<> normal;
   const auto tails = [&](double x) {
-    const double above = boost::math::cdf(boost::math::complement(normal, x));
+    const double above = 0.5 * std::erfc(x / std::numbers::sqrt2);
     return -std::expm1(draws * std::log1p(-above)) - std::pow(above, draws);
   };
   constexpr unsigned kPoints = 61;
@@ -61,7 +60,8 @@ class ComputeWriter {
 public:
   explicit ComputeWriter(PlanWriter& writer)
       : w_(writer), waiting_(waiting_for_slowest(writer)), drawn_(!in_lock_step(writer.strategy)) {
-    for (const Block& block : blocks_of(w_.model)) block_ending_at_[block.last] = block;
+    if (!w_.profile.recomputed.empty())
+      for (const Block& block : blocks_of(w_.model)) block_ending_at_[block.last] = block;
     for (LayerId layer = 0; layer < w_.model.layer_count(); ++layer) {
       w_.backward_left.push_back(pass_);
       for (const Piece& piece : backward_of(layer)) pass_ += time_of(piece);
@@ -89,7 +89,7 @@ private:
   [[nodiscard]] std::vector<Piece> backward_of(LayerId layer) const {
     std::vector<Piece> out;
     const auto block = block_ending_at_.find(layer);
-    if (block != block_ending_at_.end() && !w_.profile.recomputed.empty())
+    if (block != block_ending_at_.end())
       for (LayerId id = block->second.first; id <= block->second.last; ++id)
         if (w_.profile.recomputed[id]) out.push_back({id, Phase::Recompute, &LayerTime::forward});
     out.push_back({layer, Phase::Backward, &LayerTime::backward});
@@ -165,7 +165,7 @@ private:
   PlanWriter& w_;
   double waiting_;
   bool drawn_;
-  std::map<LayerId, Block> block_ending_at_;
+  std::map<LayerId, Block> block_ending_at_;  ///< empty when nothing is computed again
   Seconds pass_;  ///< one backward pass
   OpId previous_ = -1;
 };

@@ -234,6 +234,7 @@ bool exchanges_in_every_micro_step(const Strategy& strategy) {
 }
 
 void write_sharded(PlanWriter& writer) {
+  if (!has_sharded(writer.strategy)) return;
   std::vector<Unit> units = units_of(writer.model, writer.strategy);
   if (!units.empty()) Writer(writer, std::move(units)).write();
 }

@@ -1,10 +1,12 @@
 // What waits for a resource and what it serves, the same in simulations and in real runs.
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
-#include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "sim/plan/plan.hpp"
 
@@ -25,22 +27,26 @@ public:
 
   /// Smaller `order` first, and what came first among equals.
   void wait(int order, std::int64_t sequence, Item item, const Load& load) {
-    waiting_.insert(Waiting{order, sequence, std::move(item), load});
+    push({order, sequence, std::move(item), load});
   }
   /// The first that fits, served from now on; nothing when it does not fit. A strict queue looks behind it.
   std::optional<Item> next() {
-    for (auto at = waiting_.begin(); at != waiting_.end(); ++at) {
-      if (admits(at->load)) {
-        Item item = at->item;
+    std::optional<Item> out;
+    while (!waiting_.empty()) {
+      if (admits(waiting_.front().load)) {
+        Waiting first = pop();
         ++in_service_;
-        in_use_ += at->load.threads;
-        in_flight_ += at->load.bytes;
-        waiting_.erase(at);
-        return item;
+        in_use_ += first.load.threads;
+        in_flight_ += first.load.bytes;
+        out = std::move(first.item);
+        break;
       }
       if (!queue_->strict || (queue_->slots > 0 && in_use_ >= queue_->slots)) break;
+      passed_.push_back(pop());
     }
-    return std::nullopt;
+    for (Waiting& back : passed_) push(std::move(back));
+    passed_.clear();
+    return out;
   }
   /// What was served has ended, or makes way.
   void leave(const Load& load) {
@@ -49,7 +55,7 @@ public:
     in_flight_ -= load.bytes;
   }
   /// That has to be served first; nothing: nobody waits.
-  [[nodiscard]] const Item* first() const { return waiting_.empty() ? nullptr : &waiting_.begin()->item; }
+  [[nodiscard]] const Item* first() const { return waiting_.empty() ? nullptr : &waiting_.front().item; }
 
 private:
   struct Waiting {
@@ -57,10 +63,21 @@ private:
     std::int64_t sequence;
     Item item;
     Load load;
-    friend bool operator<(const Waiting& a, const Waiting& b) {
-      return std::tie(a.order, a.sequence) < std::tie(b.order, b.sequence);
+    friend bool operator>(const Waiting& a, const Waiting& b) {
+      return std::tie(a.order, a.sequence) > std::tie(b.order, b.sequence);
     }
   };
+
+  void push(Waiting last) {
+    waiting_.push_back(std::move(last));
+    std::push_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+  }
+  Waiting pop() {
+    std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
+    Waiting first = std::move(waiting_.back());
+    waiting_.pop_back();
+    return first;
+  }
 
   [[nodiscard]] bool admits(const Load& load) const {
     if (in_service_ == 0) return true;
@@ -74,7 +91,8 @@ private:
   int in_service_ = 0;
   double in_use_ = 0.0;     ///< slots
   double in_flight_ = 0.0;  ///< bytes
-  std::set<Waiting> waiting_;
+  std::vector<Waiting> waiting_;  ///< a heap: who has to be served first is in front
+  std::vector<Waiting> passed_;   ///< that a strict queue looked behind; empty but in next()
 };
 
 }  // namespace simsync

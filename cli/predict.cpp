@@ -83,9 +83,9 @@ void print_summary(const PredictedRow& row, const Prediction& prediction, const 
   print_line("layer times",
              fmt::format("{}, {}; {}", row.profile, short_source(row.provenance), reach_text(row.time_error)));
   if (whole_source && short_source(row.provenance) != row.provenance) print_line("source", row.provenance);
-  print_line("fidelity",
-             fmt::format("{} ({} of {} ranks simulated, {} flows, {} iterations)", name_of(row.fidelity),
-                         prediction.simulated_ranks, row.workers, prediction.flows, prediction.steps.size()));
+  print_line("fidelity", fmt::format("{} ({} of {} ranks simulated, {} flows, {} iteration{})", name_of(row.fidelity),
+                                     prediction.simulated_ranks, row.workers, prediction.flows, prediction.steps.size(),
+                                     prediction.steps.size() == 1 ? "" : "s"));
 }
 
 /// The verdict first, so that the replays of what_if, which may take several times as long as the prediction did, come

@@ -104,7 +104,8 @@ std::string ranks_of_nodes_differ(const Plan& plan, const Cluster& cluster) {
   bool several = false;
   std::set<std::pair<const NodeGroup*, std::vector<int>>> seen;  // nodes of one kind with the same GPUs in the job
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
-    const std::vector<Place> ranks(plan.ranks.begin() + plan.node_begin[i], plan.ranks.begin() + plan.node_begin[i + 1]);
+    const std::vector<Place> ranks(plan.ranks.begin() + plan.node_begin[i],
+                                   plan.ranks.begin() + plan.node_begin[i + 1]);
     if (ranks.size() < 2) continue;
     several = true;
     std::vector<int> gpus;
@@ -134,7 +135,8 @@ void merge_alike_hops(RoutedSchedule& schedule,
   for (const RoutedHop& hop : schedule.hops) {
     const bool alike = hop.path >= 0 && !hop.inter && hop.after.empty() && hop.bytes == all.bytes &&
                        hop.rounds == all.rounds && hop.alpha == all.alpha && hop.half == all.half &&
-                       hop.links.size() == all.links.size() && hop.cap == all.cap && hop.nominal == all.nominal && hop.overlap == all.overlap;
+                       hop.links.size() == all.links.size() && hop.cap == all.cap && hop.nominal == all.nominal &&
+                       hop.overlap == all.overlap;
     if (!alike) return;
     routes.push_back(hop.links);
   }

@@ -11,9 +11,9 @@ namespace simsync::detail {
 /// full and on which no flow is faster.
 ///
 /// A path's bottleneck is its cap or such a full link: that holds it up. share() is incremental. It first solves anew
-/// for the paths whose bottleneck is a changed link, with the rates of all others as they are. Where that leaves another
-/// path without a bottleneck, or faster than a full link's share, it adds that path and solves again, until no such path
-/// is left. The others keep their rates. Cost: O(rounds x paths across the links concerned).
+/// for the paths whose bottleneck is a changed link, with the rates of all others as they are. Where that leaves
+/// another path without a bottleneck, or faster than a full link's share, it adds that path and solves again, until no
+/// such path is left. The others keep their rates. Cost: O(rounds x paths across the links concerned).
 class FairShares {
 public:
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();

@@ -36,9 +36,9 @@ bool is_served_in_turn(const Op& op);
 ///   whole job, which waits for all of it. SimGrid's flows load each link of their route once, so that only the native
 ///   solver can count them m times.
 ///
-/// Ranks of a node are interchangeable when ranks_of_nodes_differ (alike_ranks.hpp) says so. The first one is simulated,
-/// and what it moves counts on links that all of them share as often as there are ranks: the native solver again. A
-/// replay that is recorded simulates all of them.
+/// Ranks of a node are interchangeable when ranks_of_nodes_differ (alike_ranks.hpp) says so. The first one is
+/// simulated, and what it moves counts on links that all of them share as often as there are ranks: the native solver
+/// again. A replay that is recorded simulates all of them.
 /// @throws PlanError when `options.fidelity` is Folded and neither holds.
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 

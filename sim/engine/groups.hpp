@@ -46,7 +46,8 @@ public:
   /// Where a simulated rank runs, and all those that it stands for on its node.
   [[nodiscard]] std::span<const Place> alike(int rank) const {
     if (!folding_.by_rank) return std::span(places_).subspan(static_cast<std::size_t>(rank), 1);
-    const auto node = static_cast<std::size_t>(plan_.grouping(kEachNode).group_of(kept_[static_cast<std::size_t>(rank)]));
+    const auto node =
+        static_cast<std::size_t>(plan_.grouping(kEachNode).group_of(kept_[static_cast<std::size_t>(rank)]));
     const auto first = static_cast<std::size_t>(plan_.node_begin[node]);
     return std::span(plan_.ranks).subspan(first, static_cast<std::size_t>(plan_.node_begin[node + 1]) - first);
   }

@@ -45,7 +45,7 @@ private:
 
   const FlowNetwork& network_;
   const Routes& routes_;
-  bool any_;  ///< port keeps a queue
+  bool any_;                                             ///< port keeps a queue
   std::map<int, double> behind_;                         ///< bytes, by path
   std::map<std::pair<int, int>, Seconds> last_arrival_;  ///< of a control message, by nodes
 };

@@ -220,7 +220,9 @@ bool Replay::is_steady(int k) const {
   // Whatever began at this very instant began after it.
   const bool overlapped = next < iterations_.size() && iterations_[next]->begun < network_.now();
   // With nothing left behind, every iteration is the first again. A recording has one that follows another.
-  if (k == 0) return !overlapped && !transport_.leaves_traces() && !recorder_.on();
+  if (k == 0)
+    return options_.max_iterations > 1 && options_.convergence >= 0.0 && !overlapped && !transport_.leaves_traces() &&
+           !recorder_.on();
   return repeats(k) && (k > 1 || !overlapped);
 }
 

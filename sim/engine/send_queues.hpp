@@ -36,7 +36,7 @@ private:
   const Cluster& cluster_;
   const FlowNetwork& network_;
   const Routes& routes_;
-  bool delay_;  ///< whether any host has a CpuClass::send_ahead; without, nothing is counted
+  bool delay_;                 ///< whether any host has a CpuClass::send_ahead; without, nothing is counted
   std::vector<Queue> queues_;  ///< by number of the connection
 };
 

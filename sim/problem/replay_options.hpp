@@ -38,7 +38,7 @@ struct ReplayOptions {
   Solver solver = Solver::SimGrid;
   int max_iterations = 12;     ///< most steps to simulate where all are alike; 1: only the first, from a cold start
   int steps_per_worker = 0;    ///< where steps vary (Plan::steps_vary): on average of ranks. 0: see EnoughSteps
-  double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay
+  double convergence = 1e-3;   ///< relative difference up to which steps count as equal: see replay; below 0: never
   std::int64_t most_work = 0;  ///< give up beyond so much Prediction::work; 0: never
   bool record = false;         ///< keep the spans of every op, for the timeline and the explanation
   int recorded_steps = 0;      ///< keep only what the last so many steps consist of; 0: all

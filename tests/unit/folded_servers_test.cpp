@@ -25,11 +25,26 @@ double draw_between(Random& random, double low, double high) {
   return low + (high - low) * random.unit();
 }
 
+/// Ways that GPUs of a node share links, or do not.
+void draw_fabric(Random& random, Cluster& cluster) {
+  NodeFabric& fabric = cluster.groups.front().fabric;
+  if (draw(random, 3)) fabric.gpu_link.clear();
+  if (draw(random, 4)) fabric.peer_to_peer = false;
+  if (draw(random, 3)) fabric.gpus_per_switch = 1 + static_cast<int>(random.below(4));
+  if (draw(random, 4)) {
+    fabric.switches_per_socket = 1 + static_cast<int>(random.below(2));
+    fabric.socket_link = "pcie";
+  }
+  if (draw(random, 3)) fabric.memory_link = "pcie";
+  if (draw(random, 3)) cluster.groups.front().gpu_direct = false;
+}
+
 Cluster draw_cluster(Random& random, int gpus) {
   const int nodes = 3 + static_cast<int>(random.below(4));
   Cluster cluster = lab_cluster(nodes, gpus, {.nic = 1e9, .nic_latency = 1e-5, .port = 5e9, .port_latency = 1e-6},
                                 1 + static_cast<int>(random.below(2)));
   if (draw(random, 2)) cluster.links["pcie"].bandwidth = BytesPerSecond{3e9};
+  draw_fabric(random, cluster);
   if (draw(random, 3)) cluster.links["nic"].per_flow_cap = BytesPerSecond{3e8};
   for (NodeGroup& group : cluster.groups) {
     constexpr std::array kThreads{1, 2, 64};
@@ -109,7 +124,7 @@ struct Drawn {
 
 /// Nothing where the parts do not fit together.
 std::optional<Drawn> draw_problem(Random& random) {
-  const int gpus = 1 + static_cast<int>(random.below(3));
+  const int gpus = 1 + static_cast<int>(random.below(4));
   Drawn out{draw_cluster(random, gpus), {}};
   const LabModel lab = draw_model(random);
   const Strategy strategy = draw_strategy(random, lab.model, out.cluster, out.cluster.gpu_count());
@@ -126,6 +141,7 @@ std::optional<Drawn> draw_problem(Random& random) {
 TEST_CASE("random plans with servers fold as they are simulated in full", "[groups][fidelity]") {
   Random random(21);
   int folded = 0;
+  int of_one_rank = 0;  // of several on every simulated node
   int simulated = 0;
   int ranks = 0;
   constexpr int kPlans = 1000;
@@ -136,14 +152,17 @@ TEST_CASE("random plans with servers fold as they are simulated in full", "[grou
     if (chosen.fidelity != Fidelity::Folded) continue;
     ++folded;
     simulated += chosen.simulated_ranks;
+    const int per_node = drawn->plan.rank_count() / static_cast<int>(drawn->plan.nodes.size());
+    if (per_node > 1 && chosen.simulated_ranks <= static_cast<int>(drawn->plan.nodes.size())) ++of_one_rank;
     ranks += drawn->plan.rank_count();
     CAPTURE(i);
     const Prediction full = replay(drawn->plan, drawn->cluster,
                                    {.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 3});
     REQUIRE_THAT(chosen.step.value(), WithinRel(full.step.value(), 1e-9));
   }
-  CAPTURE(folded, simulated, ranks);
+  CAPTURE(folded, of_one_rank, simulated, ranks);
   CHECK(folded > kPlans / 5);
+  CHECK(of_one_rank > kPlans / 10);
   CHECK(simulated < ranks);
 }
 
@@ -187,4 +206,47 @@ TEST_CASE("a server's links carry what all nodes send that one stands for", "[gr
   CHECK_THAT(full.step.value(), WithinRel(folded.step.value(), 1e-7));
   CHECK_THROWS_WITH(replay(plan, cluster, {.fidelity = Fidelity::Folded, .solver = Solver::SimGrid}),
                     "fidelity 'folded' is not exact here: with parameter servers it needs --set solver=native");
+}
+
+namespace {
+
+/// Servers on the hosts of two nodes of four GPUs serve nodes: gradients are summed on the GPUs, or on their hosts.
+Prediction served_nodes(const Cluster& cluster, bool on_gpu, Solver solver = Solver::Native) {
+  const LabModel lab{{.bytes = 4e6, .forward = 1e-3, .backward = 2e-3},
+                     {.bytes = 8e6, .forward = 2e-3, .backward = 1e-3}};
+  Strategy strategy = lab_strategy(lab.model, 8, PsSynchronizer{.local_replication = true, .local_aggregation = true});
+  strategy.graph.aggregate_on_gpu = on_gpu;
+  strategy.graph.update_at = UpdateAt::Worker;
+  for (std::size_t i = 0; i < strategy.variables.size(); ++i)
+    std::get<PsSynchronizer>(strategy.variables[i].shards.front().synchronizer).server = {static_cast<int>(i), -1};
+  return replay(compile(lab.model, lab.profile, cluster, strategy), cluster, {.solver = solver});
+}
+
+}  // namespace
+
+TEST_CASE("one GPU of a node stands for all where servers serve nodes", "[groups][fidelity]") {
+  // Four GPUs copy at once through one memory of 12 GB/s, each at 3 GB/s. So does the one that stands for them.
+  Cluster cluster = lab_cluster(2, 4, {.nic = 1e9, .port = 5e9});
+  cluster.links["memory"] = cluster.links["pcie"];
+  cluster.links["memory"].bandwidth = BytesPerSecond{12e9};
+  cluster.groups.front().fabric.memory_link = "memory";
+  for (const bool on_gpu : {false, true}) {
+    CAPTURE(on_gpu);
+    const Prediction folded = served_nodes(cluster, on_gpu);
+    const Prediction full = served_nodes(cluster, on_gpu, Solver::SimGrid);
+    CHECK(folded.simulated_ranks == 2);
+    CHECK(full.simulated_ranks == 8);
+    CHECK_THAT(folded.step.value(), WithinRel(full.step.value(), 1e-7));
+  }
+}
+
+TEST_CASE("GPUs that share links with some others are simulated one by one", "[groups][fidelity]") {
+  // Two GPUs on each of two switches: those of one switch share its uplink, and a ring crosses it every second hop.
+  Cluster cluster = lab_cluster(2, 4, {.nic = 1e9});
+  cluster.links["pcie"].bandwidth = BytesPerSecond{3e9};
+  cluster.groups.front().fabric.gpu_link.clear();
+  cluster.groups.front().fabric.gpus_per_switch = 2;
+  const Prediction own = served_nodes(cluster, true);
+  CHECK(own.simulated_ranks == 8);
+  CHECK_THAT(own.step.value(), WithinRel(served_nodes(cluster, true, Solver::SimGrid).step.value(), 1e-7));
 }

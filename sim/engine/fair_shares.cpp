@@ -11,8 +11,6 @@ namespace {
 
 /// What differs by less is equal: sums of the same rates in another order.
 constexpr double kRounding = 1e-11;
-/// Links among which looking at all is faster than a heap.
-constexpr std::size_t kFew = 64;
 
 bool is_less(double a, double b) {
   return a < b * (1.0 - kRounding);
@@ -174,43 +172,34 @@ void FairShares::prepare_fill() {
   shares_.clear();
   for (const int id : met_)
     if (link_at(id).takers > 0.0) shares_.push_back({link_at(id).left / link_at(id).takers, id});
-  in_heap_ = shares_.size() > kFew;
-  if (in_heap_) std::make_heap(shares_.begin(), shares_.end(), std::greater<>());
+  next_share_ = 0;
+  raised_.clear();
+  const auto is_less_share = [](const Share& one, const Share& other) { return one.rate < other.rate; };
+  if (!std::is_sorted(shares_.begin(), shares_.end(), is_less_share))
+    std::stable_sort(shares_.begin(), shares_.end(), is_less_share);
 }
 
-/// The least share that a link has for the flows whose next rate is not known; nothing: all are.
+/// The least share that a link has for the flows whose next rate is not known; nothing: all are. Entries may be out of
+/// date, then too low. A heap of all would be slow where many are equal.
 std::optional<FairShares::Share> FairShares::least_share() {
-  return in_heap_ ? least_in_heap() : least_of_few();
-}
-
-std::optional<FairShares::Share> FairShares::least_of_few() {
-  const Share* least = nullptr;
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < shares_.size(); ++i) {
-    const Link& link = link_at(shares_[i].link);
-    if (link.takers <= 0.0) continue;
-    Share& share = shares_[kept++] = shares_[i];
-    share.rate = std::max(share.rate, link.left / link.takers);
-    if (least == nullptr || *least > share) least = &share;
-  }
-  shares_.resize(kept);
-  return least == nullptr ? std::nullopt : std::optional(*least);
-}
-
-/// Entries may be out of date, then too low.
-std::optional<FairShares::Share> FairShares::least_in_heap() {
-  while (!shares_.empty()) {
-    const Share least = shares_.front();
+  for (;;) {
+    const bool in_order = next_share_ < shares_.size();
+    if (!in_order && raised_.empty()) return std::nullopt;
+    const bool from_order = in_order && (raised_.empty() || shares_[next_share_].rate <= raised_.front().rate);
+    const Share least = from_order ? shares_[next_share_] : raised_.front();
     const Link& link = link_at(least.link);
     const double present = link.takers > 0.0 ? link.left / link.takers : kUnlimited;
     if (present <= least.rate) return least;
-    std::pop_heap(shares_.begin(), shares_.end(), std::greater<>());
-    shares_.pop_back();
+    if (from_order) {
+      ++next_share_;
+    } else {
+      std::pop_heap(raised_.begin(), raised_.end(), std::greater<>());
+      raised_.pop_back();
+    }
     if (link.takers <= 0.0) continue;
-    shares_.push_back({present, least.link});
-    std::push_heap(shares_.begin(), shares_.end(), std::greater<>());
+    raised_.push_back({present, least.link});
+    std::push_heap(raised_.begin(), raised_.end(), std::greater<>());
   }
-  return std::nullopt;
 }
 
 /// Progressive filling of the paths that are taken in: the least share of all links is the rate of the flows across

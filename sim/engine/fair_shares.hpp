@@ -96,8 +96,6 @@ private:
   void fill();
   void prepare_fill();
   [[nodiscard]] std::optional<Share> least_share();
-  [[nodiscard]] std::optional<Share> least_of_few();
-  [[nodiscard]] std::optional<Share> least_in_heap();
   void give(int path, double rate, int held_up_by);
   bool take_in_more();
   bool take_in_across(int link);
@@ -105,12 +103,13 @@ private:
 
   std::vector<Link> links_;
   std::vector<Path> paths_;
-  std::vector<int> changed_;   ///< links
-  std::vector<int> met_;       ///< links of the paths that are taken in, and changed ones
-  std::vector<int> taken_in_;  ///< paths
-  std::vector<int> capped_;    ///< of these, with a cap, the lowest first
-  std::vector<Share> shares_;  ///< of links with takers; a heap where they are many
-  bool in_heap_ = false;
+  std::vector<int> changed_;    ///< links
+  std::vector<int> met_;        ///< links of the paths that are taken in, and changed ones
+  std::vector<int> taken_in_;   ///< paths
+  std::vector<int> capped_;     ///< of these, with a cap, the lowest first
+  std::vector<Share> shares_;   ///< of links with takers, the least first
+  std::size_t next_share_ = 0;  ///< the first of them that counts
+  std::vector<Share> raised_;   ///< a heap of those that have grown since
   std::vector<int> with_new_rate_;
 };
 

@@ -23,7 +23,8 @@ const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) 
       parts_.scene.topology,
       parts_.folding.nodes,
       parts_.folding.by_node,
-      [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return parts_.routes.path_along(links, cap); }};
+      [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return parts_.routes.path_along(links, cap); },
+      parts_.fills};
   slot = std::make_unique<RoutedSchedule>(route(context, key));
   if (parts_.folding.by_rank) merge_alike_hops(*slot, context.path_of);
   return *slot;

@@ -25,6 +25,7 @@ public:
     Transport& transport;
     Devices& devices;
     Recorder& recorder;
+    PipelineFills& fills;
   };
   using Done = std::function<void(const Instance&)>;
 

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
+#include "sim/plan/pipeline_fill.hpp"
 #include "sim/plan/step_estimate.hpp"
 
 namespace simsync {
@@ -36,6 +37,7 @@ public:
   ReplayingEvaluator(const Problem& problem, Solver solver)
       : problem_(problem), options_(problem.options), estimating_(problem) {
     options_.solver = solver;
+    options_.fills = std::make_shared<PipelineFills>();
   }
 
   Evaluation evaluate(const Strategy& strategy) override {

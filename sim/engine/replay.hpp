@@ -88,6 +88,7 @@ private:
   Agenda agenda_;
   Transport transport_;
   Devices devices_;
+  std::shared_ptr<PipelineFills> fills_;
   CollectiveRuns collectives_;
   Queues queues_;
 

@@ -172,6 +172,7 @@ struct CollectiveAlone::Network {
   std::vector<int> chosen;  ///< groups of kEachNode
   bool folded;
   Topology topology;
+  PipelineFills fills;
   std::map<detail::ScheduleKey, RoutedSchedule> schedules;
 
 private:
@@ -208,7 +209,8 @@ double CollectiveAlone::run(const Question& question) {
   auto known = network.schedules.find(key);
   if (known == network.schedules.end()) {
     const detail::RouteContext context{plan_,          cluster_,       network.topology,
-                                       network.chosen, network.folded, [](const auto&, auto) { return 0; }};
+                                       network.chosen, network.folded, [](const auto&, auto) { return 0; },
+                                       network.fills};
     known = network.schedules.emplace(key, detail::route(context, key)).first;
   }
   return Run(network.topology, known->second, bytes).time();

@@ -233,6 +233,7 @@ void merge_compute(Plan& plan) {
   }
   std::vector<OpId> renumbered(count, -1);
   std::vector<Op> kept;
+  kept.reserve(count - static_cast<std::size_t>(std::count(gone.begin(), gone.end(), true)));
   for (std::size_t i = 0; i < count; ++i) {
     if (gone[i]) continue;
     renumbered[i] = static_cast<OpId>(kept.size());
@@ -357,6 +358,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   writer.plan.progress.backups = strategy.graph.backups;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
   writer.plan.set_ranks(cluster.workers(strategy.graph.workers));
+  writer.plan.ops.reserve(3 * model.layer_count() + model.variables().size());  // as many as DDP has, and more
   write_queues(writer);
   detail::write_compute(writer);
   detail::write_all_reduce(writer);

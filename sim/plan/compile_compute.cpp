@@ -64,7 +64,7 @@ public:
       for (const Block& block : blocks_of(w_.model)) block_ending_at_[block.last] = block;
     for (LayerId layer = 0; layer < w_.model.layer_count(); ++layer) {
       w_.backward_left.push_back(pass_);
-      for (const Piece& piece : backward_of(layer)) pass_ += time_of(piece);
+      for_backward_of(layer, [&](const Piece& piece) { pass_ += time_of(piece); });
     }
     w_.backward_pass = pass_;
   }
@@ -86,14 +86,13 @@ private:
   [[nodiscard]] Seconds time_of(const Piece& piece) const { return w_.profile.layers[piece.layer].*piece.time; }
 
   /// What the backward pass of a layer begins with, where a block's activations are computed again, and itself.
-  [[nodiscard]] std::vector<Piece> backward_of(LayerId layer) const {
-    std::vector<Piece> out;
+  template <typename Visit>
+  void for_backward_of(LayerId layer, const Visit& visit) const {
     const auto block = block_ending_at_.find(layer);
     if (block != block_ending_at_.end())
       for (LayerId id = block->second.first; id <= block->second.last; ++id)
-        if (w_.profile.recomputed[id]) out.push_back({id, Phase::Recompute, &LayerTime::forward});
-    out.push_back({layer, Phase::Backward, &LayerTime::backward});
-    return out;
+        if (w_.profile.recomputed[id]) visit(Piece{id, Phase::Recompute, &LayerTime::forward});
+    visit(Piece{layer, Phase::Backward, &LayerTime::backward});
   }
 
   /// The next op of the compute stream.
@@ -129,7 +128,7 @@ private:
     Seconds to_come = pass_;
     for (LayerId layer = layers; layer-- > 0;) {
       step.backward_begin[layer] = static_cast<OpId>(w_.plan.ops.size());
-      for (const Piece& piece : backward_of(layer)) {
+      for_backward_of(layer, [&](const Piece& piece) {
         const Seconds whole = time_of(piece);
         double written = 0.0;
         for (; next != shares.end() && to_come - whole < *next * pass_; ++next) {
@@ -140,7 +139,7 @@ private:
         }
         step.backward[layer] = compute(piece, 1.0 - written);
         to_come = to_come - whole;
-      }
+      });
     }
   }
 
@@ -151,7 +150,7 @@ private:
       Seconds sum;
       for (LayerId layer = 0; layer < layers.size(); ++layer) {
         sum += layers[layer].forward;
-        for (const Piece& piece : backward_of(layer)) sum += layers[piece.layer].*piece.time;
+        for_backward_of(layer, [&](const Piece& piece) { sum += layers[piece.layer].*piece.time; });
       }
       return times * sum;
     };
@@ -166,7 +165,7 @@ private:
   double waiting_;
   bool drawn_;
   std::map<LayerId, Block> block_ending_at_;  ///< empty when nothing is computed again
-  Seconds pass_;  ///< one backward pass
+  Seconds pass_;                              ///< one backward pass
   OpId previous_ = -1;
 };
 

@@ -196,7 +196,21 @@ PipelineFill::PipelineFill(const CollectiveKind& kind, const GroupShape& group, 
   rounds_ = std::min(chunks, transient);
 }
 
+const PipelineFill& PipelineFills::of(const CollectiveKind& kind, const GroupShape& group, int chunks,
+                                      const Pipeline& whole) {
+  const auto key = std::make_tuple(kind, group.node_begin, chunks);
+  const auto known = known_.find(key);
+  if (known != known_.end()) return known->second;
+  return known_.emplace(key, PipelineFill(kind, group, chunks, whole)).first->second;
+}
+
 Seconds PipelineFill::time(const MessageCost& intra, const MessageCost& inter) const {
+  const auto [known, fresh] = known_.try_emplace({intra, inter});
+  if (fresh) known->second = time_anew(intra, inter);
+  return known->second;
+}
+
+Seconds PipelineFill::time_anew(const MessageCost& intra, const MessageCost& inter) const {
   const MessageCost inside = at_least_something(intra);
   const MessageCost between = at_least_something(inter);
   MessageRun run(schedule_, group_, inside, between, rounds_);

@@ -1,5 +1,10 @@
 // How long messages that flow through trees or a chain take to fill and drain it, found by running them on paper.
 #pragma once
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
 #include "sim/plan/collectives.hpp"
 
 namespace simsync {
@@ -9,6 +14,7 @@ struct MessageCost {
   double latency = 0.0;
   double alone = 0.0;  ///< on its link when nothing else is there: a stream may be capped below the link's rate
   double link = 0.0;   ///< of the link's whole rate; at most `alone`
+  friend auto operator<=>(const MessageCost&, const MessageCost&) = default;
 };
 
 /// Messages flow through: each hop sends them in turn, and passes one on once its predecessors have delivered it. On a
@@ -24,14 +30,28 @@ public:
   /// collective for 8 to 32 of them on 2,048 ranks, where the ones behind it have more levels to catch up on.
   PipelineFill(const CollectiveKind& kind, const GroupShape& group, int chunks, const Pipeline& whole);
 
-  /// Time of all messages beyond what the busiest port needs for them. Cost: O(hops x messages of the transient).
+  /// Time of all messages beyond what the busiest port needs for them. Cost: O(hops x messages of the transient) for
+  /// costs that it was not asked for before. Not thread-safe.
   [[nodiscard]] Seconds time(const MessageCost& intra, const MessageCost& inter) const;
 
 private:
+  [[nodiscard]] Seconds time_anew(const MessageCost& intra, const MessageCost& inter) const;
+
   GroupShape group_;
   CollectiveSchedule schedule_;
   Pipeline whole_;
   int rounds_ = 1;
+  mutable std::map<std::pair<MessageCost, MessageCost>, Seconds> known_;
+};
+
+/// The fills that schedules have asked for: many plans, and many replays of a search, ask for the same ones.
+class PipelineFills {
+public:
+  /// PipelineFill's arguments, of which `whole` follows from the others. Lives as long as this does.
+  const PipelineFill& of(const CollectiveKind& kind, const GroupShape& group, int chunks, const Pipeline& whole);
+
+private:
+  std::map<std::tuple<CollectiveKind, std::vector<int>, int>, PipelineFill> known_;
 };
 
 }  // namespace simsync

@@ -96,7 +96,7 @@ RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
   }
   const auto flows_through = [](const Pipeline& line) { return line.fill_intra + line.fill_inter > 0; };
   if (!out.pipelines.empty() && flows_through(out.pipelines.front()))
-    out.fill.emplace(key.kind, group, key.chunks, out.pipelines.front());
+    out.fill = &context.fills.of(key.kind, group, key.chunks, out.pipelines.front());
   out.members.resize(out.pipelines.size());
   for (std::size_t id = 0; id < out.hops.size(); ++id) {
     out.members[static_cast<std::size_t>(out.hops[id].pipeline)].push_back(static_cast<int>(id));
@@ -162,9 +162,7 @@ MessageCost RoutedSchedule::mean_message(bool inter, double payload) const {
 }
 
 Seconds RoutedSchedule::through_start_up(double payload) const {
-  const auto [known, fresh] = known_fill_.try_emplace(payload);
-  if (fresh) known->second = fill->time(mean_message(false, payload), mean_message(true, payload));
-  return known->second;
+  return fill->time(mean_message(false, payload), mean_message(true, payload));
 }
 
 std::vector<Seconds> RoutedSchedule::start_up(int pipeline, double payload) const {
@@ -175,7 +173,7 @@ std::vector<Seconds> RoutedSchedule::start_up(int pipeline, double payload) cons
     return std::vector(ids.size(), Seconds{ring_start_up(ids, payload)});
   if (pipelines[static_cast<std::size_t>(pipeline)].chain)
     return std::vector(ids.size(), Seconds{chain_start_up(ids, payload)});
-  if (fill) return std::vector(ids.size(), through_start_up(payload));
+  if (fill != nullptr) return std::vector(ids.size(), through_start_up(payload));
   for (const int id : ids) out.push_back(hops[static_cast<std::size_t>(id)].fixed(payload));  // a single round
   return out;
 }

@@ -49,7 +49,7 @@ struct RoutedSchedule {
   std::vector<RoutedHop> hops;
   std::vector<Pipeline> pipelines;
   std::vector<std::vector<int>> members;  ///< hops by pipeline; those of a ring in its order
-  std::optional<PipelineFill> fill;       ///< of algorithms whose messages flow through
+  const PipelineFill* fill = nullptr;     ///< of algorithms whose messages flow through
 
   /// Start-up of a pipeline's hops in `fluid`, in the order of `members`: what the rounds take beyond the bandwidth
   /// term of the slowest hop.
@@ -61,8 +61,6 @@ private:
   [[nodiscard]] Seconds through_start_up(double payload) const;
   /// Mean over the hops between nodes, or inside them.
   [[nodiscard]] MessageCost mean_message(bool inter, double payload) const;
-
-  mutable std::map<double, Seconds> known_fill_;  ///< by payload
 };
 
 /// What routing needs to know.
@@ -73,6 +71,7 @@ struct RouteContext {
   const std::vector<int>& nodes;  ///< to route for, as groups of kEachNode
   bool folded = false;            ///< each of them represents others: what leaves it comes back into it
   std::function<int(const std::vector<LinkId>&, BytesPerSecond cap)> path_of;  ///< numbers a way
+  PipelineFills& fills;                                                        ///< outlive the schedules
 };
 
 /// What tells one schedule from another.

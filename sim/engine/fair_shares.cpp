@@ -21,6 +21,7 @@ bool is_less(double a, double b) {
 void FairShares::clear() {
   links_.clear();
   paths_.clear();
+  crossings_.clear();
   changed_.clear();
 }
 
@@ -39,16 +40,19 @@ void FairShares::set_bandwidth(int link, double bandwidth) {
 int FairShares::add_path(const std::vector<int>& links, double cap) {
   SIMSYNC_ASSERT(!links.empty());
   Path path{.cap = cap};
+  path.first_crossing = static_cast<std::uint32_t>(crossings_.size());
   for (const int id : links) {
-    const auto known = std::find_if(path.crossings.begin(), path.crossings.end(),
-                                    [&](const Crossing& crossing) { return crossing.link == id; });
-    if (known != path.crossings.end()) {
+    const auto own = crossings_.begin() + static_cast<std::ptrdiff_t>(path.first_crossing);
+    const auto known =
+        std::find_if(own, crossings_.end(), [&](const Crossing& crossing) { return crossing.link == id; });
+    if (known != crossings_.end()) {
       known->weight += 1.0;
     } else {
-      path.crossings.push_back({.link = id});
+      crossings_.push_back({.link = id});
     }
   }
-  paths_.push_back(std::move(path));
+  path.crossing_count = static_cast<std::uint32_t>(crossings_.size()) - path.first_crossing;
+  paths_.push_back(path);
   return static_cast<int>(paths_.size()) - 1;
 }
 
@@ -64,7 +68,7 @@ void FairShares::add_flows(int id, int change) {
   if (path.flows == 0) list(id);
   path.flows += change;
   SIMSYNC_ASSERT(path.flows >= 0);
-  for (const Crossing& crossing : path.crossings) {
+  for (const Crossing& crossing : crossings_of(path)) {
     Link& link = link_at(crossing.link);
     link.load += change * crossing.weight * path.rate;
     ++link.roundings;
@@ -77,8 +81,8 @@ void FairShares::list(int id) {
   Path& path = path_at(id);
   path.rate = 0.0;
   path.held_up_by = kNobody;
-  for (Crossing& crossing : path.crossings) {
-    crossing.slot = link_at(crossing.link).paths.size();
+  for (Crossing& crossing : crossings_of(path)) {
+    crossing.slot = static_cast<std::uint32_t>(link_at(crossing.link).paths.size());
     link_at(crossing.link).paths.push_back(id);
   }
 }
@@ -86,13 +90,13 @@ void FairShares::list(int id) {
 void FairShares::unlist(int id) {
   Path& path = path_at(id);
   if (path.held_up_by >= 0) --link_at(path.held_up_by).holds_up;
-  for (const Crossing& crossing : path.crossings) {
+  for (const Crossing& crossing : crossings_of(path)) {
     auto& listed = link_at(crossing.link).paths;
     const int last = listed.back();
     listed[crossing.slot] = last;
     listed.pop_back();
     if (last == id) continue;
-    for (Crossing& of_last : path_at(last).crossings)
+    for (Crossing& of_last : crossings_of(path_at(last)))
       if (of_last.link == crossing.link) of_last.slot = crossing.slot;
   }
 }
@@ -104,7 +108,7 @@ void FairShares::sum_again(Link& link) {
   const auto id = static_cast<int>(&link - links_.data());
   for (const int number : link.paths) {
     const Path& path = path_at(number);
-    for (const Crossing& crossing : path.crossings)
+    for (const Crossing& crossing : crossings_of(path))
       if (crossing.link == id) link.load += path.flows * crossing.weight * path.rate;
   }
 }
@@ -143,7 +147,7 @@ void FairShares::take_in(int id) {
   if (path.taken_in) return;
   path.taken_in = true;
   taken_in_.push_back(id);
-  for (const Crossing& crossing : path.crossings) {
+  for (const Crossing& crossing : crossings_of(path)) {
     meet(crossing.link);
     link_at(crossing.link).given_up += path.flows * crossing.weight * path.rate;
   }
@@ -164,7 +168,7 @@ void FairShares::prepare_fill() {
     Path& path = path_at(number);
     path.is_shared = false;
     if (path.cap < kUnlimited) capped_.push_back(number);
-    for (const Crossing& crossing : path.crossings) link_at(crossing.link).takers += path.flows * crossing.weight;
+    for (const Crossing& crossing : crossings_of(path)) link_at(crossing.link).takers += path.flows * crossing.weight;
   }
   const auto is_lower = [&](int one, int other) { return path_at(one).cap < path_at(other).cap; };
   if (!std::is_sorted(capped_.begin(), capped_.end(), is_lower))
@@ -227,7 +231,7 @@ void FairShares::give(int number, double rate, int held_up_by) {
   path.is_shared = true;
   path.next_rate = rate;
   path.next_held_up_by = held_up_by;
-  for (const Crossing& crossing : path.crossings) {
+  for (const Crossing& crossing : crossings_of(path)) {
     Link& link = link_at(crossing.link);
     const double flows = path.flows * crossing.weight;
     link.takers = std::max(0.0, link.takers - flows);
@@ -278,7 +282,7 @@ void FairShares::commit() {
     path.held_up_by = path.next_held_up_by;
     if (path.held_up_by >= 0) ++link_at(path.held_up_by).holds_up;
     if (path.next_rate == path.rate) continue;
-    for (const Crossing& crossing : path.crossings) {
+    for (const Crossing& crossing : crossings_of(path)) {
       Link& link = link_at(crossing.link);
       link.load += path.flows * crossing.weight * (path.next_rate - path.rate);
       ++link.roundings;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace simsync::detail {
@@ -45,20 +46,21 @@ private:
 
   struct Crossing {
     int link = 0;
-    double weight = 1.0;   ///< times that the path crosses it
-    std::size_t slot = 0;  ///< in Link::paths
+    std::uint32_t slot = 0;  ///< in Link::paths
+    double weight = 1.0;     ///< times that the path crosses it
   };
   struct Path {
-    std::vector<Crossing> crossings;
-    double cap = kUnlimited;
     int flows = 0;
-    double rate = 0.0;
     int held_up_by = kNobody;  ///< a link, or kCap
+    double rate = 0.0;
+    double cap = kUnlimited;
     // While sharing:
     bool taken_in = false;
     bool is_shared = false;  ///< its next rate is known
-    double next_rate = 0.0;
     int next_held_up_by = kNobody;
+    double next_rate = 0.0;
+    std::uint32_t first_crossing = 0;  ///< in crossings_
+    std::uint32_t crossing_count = 0;
   };
   struct Link {
     double bandwidth = 0.0;
@@ -87,6 +89,9 @@ private:
 
   [[nodiscard]] Link& link_at(int link) { return links_[static_cast<std::size_t>(link)]; }
   [[nodiscard]] Path& path_at(int path) { return paths_[static_cast<std::size_t>(path)]; }
+  [[nodiscard]] std::span<Crossing> crossings_of(const Path& path) {
+    return std::span(crossings_).subspan(path.first_crossing, path.crossing_count);
+  }
   void note_change(int link);
   void list(int path);
   void unlist(int path);
@@ -103,13 +108,14 @@ private:
 
   std::vector<Link> links_;
   std::vector<Path> paths_;
-  std::vector<int> changed_;    ///< links
-  std::vector<int> met_;        ///< links of the paths that are taken in, and changed ones
-  std::vector<int> taken_in_;   ///< paths
-  std::vector<int> capped_;     ///< of these, with a cap, the lowest first
-  std::vector<Share> shares_;   ///< of links with takers, the least first
-  std::size_t next_share_ = 0;  ///< the first of them that counts
-  std::vector<Share> raised_;   ///< a heap of those that have grown since
+  std::vector<Crossing> crossings_;  ///< path after path
+  std::vector<int> changed_;         ///< links
+  std::vector<int> met_;             ///< links of the paths that are taken in, and changed ones
+  std::vector<int> taken_in_;        ///< paths
+  std::vector<int> capped_;          ///< of these, with a cap, the lowest first
+  std::vector<Share> shares_;        ///< of links with takers, the least first
+  std::size_t next_share_ = 0;       ///< the first of them that counts
+  std::vector<Share> raised_;        ///< a heap of those that have grown since
   std::vector<int> with_new_rate_;
 };
 

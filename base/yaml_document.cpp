@@ -180,7 +180,7 @@ void note_invalid(State& state, const YAML::Exception& e) {
 }
 
 void read_text(State& state, const std::string& text) {
-  constexpr std::size_t kLargest = 16U * 1024U * 1024U;
+  constexpr std::size_t kLargest = std::size_t{16} * 1024 * 1024;
   const auto refuse = [&](int line, const std::string& why) {
     detail::note(state, {.origin = {state.file, line, line > 0 ? 1 : 0},
                          .message = why,

@@ -165,7 +165,7 @@ private:
     constexpr std::size_t kLeastName = 16;
     constexpr std::size_t kLeastLimit = 20;
     constexpr std::size_t kWide = 100;
-    enum Spared { kRate = 1, kInterval, kLimit };
+    enum Spared { Rate = 1, Interval, Limit };
     add(
         "#", [](const Placed& p) { return fmt::format("{}{}{}", p.tied ? "=" : "", p.row.fits() ? "" : "!", p.place); },
         true);
@@ -181,13 +181,13 @@ private:
         "step", [](const Placed& p) { return format_seconds(Seconds{p.row.step}); }, true);
     if (work_differs || style_.width >= kWide)
       add(
-          "samples/s", [](const Placed& p) { return fmt::format("{:.1f}", p.row.throughput); }, true, 0, kRate);
+          "samples/s", [](const Placed& p) { return fmt::format("{:.1f}", p.row.throughput); }, true, 0, Rate);
     bar_at_ = columns_.size();
     const auto in_doubt = [](const RankedRow& r) { return r.low < r.high; };
-    if (std::any_of(all_.begin(), all_.end(), in_doubt)) add("90 % interval", interval, false, 0, kInterval);
+    if (std::any_of(all_.begin(), all_.end(), in_doubt)) add("90 % interval", interval, false, 0, Interval);
     if (std::any_of(all_.begin(), all_.end(), [](const RankedRow& r) { return !r.limit.empty(); }))
       add(
-          "limited by", [](const Placed& p) { return p.row.limit; }, false, kLeastLimit, kLimit);
+          "limited by", [](const Placed& p) { return p.row.limit; }, false, kLeastLimit, Limit);
   }
 
   void add_settings() {

@@ -82,7 +82,8 @@ Model::Model(std::string name, std::int64_t default_batch, std::string sample_un
 
 LayerId Model::add_layer(Layer layer, const std::vector<LayerId>& inputs) {
   SIMSYNC_ASSERT(layer.variables.empty());
-  const LayerId id = boost::add_vertex(std::move(layer), graph_);
+  const LayerId id = boost::add_vertex(graph_);
+  graph_[id] = std::move(layer);
   for (const LayerId input : inputs) {
     SIMSYNC_ASSERT(input < id);
     boost::add_edge(input, id, graph_);

@@ -3,8 +3,8 @@
 namespace simsync {
 
 double Convolution::flops() const {
-  const auto taps = static_cast<double>(height.kernel) * static_cast<double>(width.kernel) *
-                    static_cast<double>(in_channels / groups);
+  const std::int64_t depth = in_channels / groups;
+  const auto taps = static_cast<double>(height.kernel) * static_cast<double>(width.kernel) * static_cast<double>(depth);
   return 2.0 * taps * static_cast<double>(out_channels) * static_cast<double>(height.positions) *
          static_cast<double>(width.positions);
 }

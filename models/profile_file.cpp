@@ -124,7 +124,7 @@ std::size_t step_of(const CsvTable& table, std::size_t row) {
 std::string find_manifest(const std::string& profile) {
   const std::filesystem::path path(profile);
   if (path.extension() == ".csv") {
-    const std::string manifest = std::filesystem::path(path).replace_extension(".yaml").string();
+    std::string manifest = std::filesystem::path(path).replace_extension(".yaml").string();
     if (std::filesystem::exists(path) && !std::filesystem::exists(manifest))
       throw InputError(fmt::format("{}: its manifest {} is missing", profile, manifest),
                        "it says which model, device and batch were timed (models/README.md)");

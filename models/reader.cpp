@@ -28,7 +28,7 @@ struct Header {
 
 std::string read_text(const yaml::Node& node) {
   constexpr std::size_t kLongest = 500;
-  const std::string text = node.text();
+  std::string text = node.text();
   if (text.size() > kLongest) node.fail(fmt::format("is longer than {} characters", kLongest));
   return text;
 }
@@ -138,7 +138,7 @@ std::string base_path(const yaml::Node& node, const yaml::Document& document) {
   const std::string text = node.text();
   document.finish();
   try {
-    const std::string path = resolve_name(text, kZooRoom, ".yaml", "model");
+    std::string path = resolve_name(text, kZooRoom, ".yaml", "model");
     const std::filesystem::path given(path);
     if (given.is_absolute()) return path;
     return (std::filesystem::path(document.file()).parent_path() / given).lexically_normal().string();

@@ -65,11 +65,12 @@ Tensor conv(Statement& s) {
   Shape output = slide(s, in.shape, window, false);
   output[0] = out;
   // Each output element is a sum over kernel area x input channels of its group.
-  const double taps = area(window.kernel) * static_cast<double>(in.shape[0] / groups);
+  const std::int64_t depth = in.shape[0] / groups;
+  const double taps = area(window.kernel) * static_cast<double>(depth);
   LayerSpec spec{
       .name = name, .kind = LayerKind::Conv, .output = output, .forward_flops = 2.0 * taps * count_of(output)};
   spec.operation.convolution = convolution_of(in.shape, output, window, groups);
-  spec.variables.push_back({"weight", {out, in.shape[0] / groups, window.kernel.height, window.kernel.width}});
+  spec.variables.push_back({"weight", {out, depth, window.kernel.height, window.kernel.width}});
   if (bias) spec.variables.push_back({"bias", {out}});
   return s.emit(spec, {in});
 }

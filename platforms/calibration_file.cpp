@@ -19,7 +19,7 @@ constexpr std::size_t kMostParameters = 200;
 
 std::string read_date(const yaml::Node& node) {
   if (!node) return {};
-  const std::string text = node.text();
+  std::string text = node.text();
   if (!is_date(text)) node.fail(fmt::format("expected a date such as 2026-01-31, got '{}'", text));
   return text;
 }

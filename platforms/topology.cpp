@@ -112,7 +112,8 @@ void Topology::add_between_gpus(Path& path, const NodeEntry& node, std::pair<int
     add_out(path, node.first, layout.port, from);
     add_in(path, node.first, layout.port, to);
     if (!layout.mesh) return;
-    const BytesPerSecond port = links_[static_cast<std::size_t>(node.first + layout.port.out(from))].bandwidth;
+    const LinkId way_out = node.first + layout.port.out(from);
+    const BytesPerSecond port = links_[static_cast<std::size_t>(way_out)].bandwidth;
     path.stream_cap = std::min(path.stream_cap, (1.0 * links / layout.mesh->most_links()) * port);
     return;
   }
@@ -166,7 +167,8 @@ Topology::NicsOf Topology::nics_of(int node, const std::vector<int>& gpus) const
   const NodeLayout& layout = layouts_[static_cast<std::size_t>(at.group)];
   if (!layout.nic.exists()) return {};
   const auto rate = [&](const LinkRow& row) {
-    return links_[static_cast<std::size_t>(at.first + row.out(0))].bandwidth;
+    const LinkId way_out = at.first + row.out(0);
+    return links_[static_cast<std::size_t>(way_out)].bandwidth;
   };
   if (!layout.rail.exists()) return {at.nics > 1, rate(layout.nic)};
   std::set<int> rails;

@@ -144,7 +144,7 @@ std::vector<Place> chosen_servers(const BuildRequest& request, const Options& op
 VariableStrategy whole_variable(const Model& model, VariableId id, Synchronizer synchronizer) {
   VariableStrategy entry;
   entry.variable = id;
-  entry.shards.push_back({.elements = model.variable(id).elements(), .synchronizer = std::move(synchronizer)});
+  entry.shards.push_back({.elements = model.variable(id).elements(), .synchronizer = synchronizer});
   return entry;
 }
 

@@ -170,8 +170,9 @@ void TimelineRows::thin_out(std::size_t most_boxes) {
     for (auto& row : rows_) merge_short(row.second, length, merged_into_);
     length *= 2;
   }
+  const std::int64_t last = length / 2;
   left_out_.push_back(fmt::format("single boxes shorter than {}: neighbors are merged, {} boxes to {}",
-                                  format_seconds(Seconds{static_cast<double>(length / 2) * 1e-9}), before, boxes()));
+                                  format_seconds(Seconds{static_cast<double>(last) * 1e-9}), before, boxes()));
 }
 
 Place TimelineRows::place_of(const End& end, const Op& op, int group) const {

@@ -101,9 +101,9 @@ public:
   /// place would be.
   [[nodiscard]] std::vector<Bucket> buckets() const {
     std::vector<Bucket> out = merged([](const Sent& one) { return !one.sparse; });
-    for (std::size_t i = 0; i < sent_.size(); ++i) {
-      if (!sent_[i].sparse) continue;
-      const auto alone = merged([&](const Sent& one) { return &one == &sent_[i]; });
+    for (const Sent& rows : sent_) {
+      if (!rows.sparse) continue;
+      const auto alone = merged([&](const Sent& one) { return &one == &rows; });
       out.insert(out.end(), alone.begin(), alone.end());
     }
     std::stable_sort(out.begin(), out.end(),

@@ -190,6 +190,11 @@ int far_hops(const nccl::Tables& tables, const NcclCall& call) {
   return rounds * (call.nodes - (reduce && tables.far_hops == FarHops::TwiceNodes ? 0 : 1));
 }
 
+/// Hops of a tree inside a node, where it is a chain.
+int chain_hops(const NcclCall& call) {
+  return call.ranks / call.nodes - 1;
+}
+
 /// In us.
 double latency(const nccl::Tables& tables, const NcclView& view, const NcclCall& call, bool tree,
                NcclProtocol protocol) {
@@ -202,7 +207,7 @@ double latency(const nccl::Tables& tables, const NcclView& view, const NcclCall&
   const double inter = tables.network_latency[alone && tables.alone_as_tree ? nccl::kTree : a][p];
   if (tree) {
     const double levels = std::floor(std::log2(call.nodes));
-    return tables.base_latency[a][p] + 2.0 * ((call.ranks / call.nodes - 1) * intra + levels * inter);
+    return tables.base_latency[a][p] + 2.0 * (chain_hops(call) * intra + levels * inter);
   }
   const int rounds = call.primitive == CollectivePrimitive::AllReduce ? 2 : 1;
   const double overheads = protocol == NcclProtocol::Simple ? tables.simple_overheads : 1.0;
@@ -218,8 +223,7 @@ std::optional<double> early_time(const NcclView& view, const NcclCall& call, boo
   const double ring_latency = t.ring_latency * (call.ranks - 1);
   constexpr double kPerMicro = 1e3;  // bytes per us of 1 GB/s
   if (!tree) return ring_latency + call.bytes / (kPerMicro * ring_rate);
-  const double tree_latency =
-      t.tree_latency_between * std::log2(call.nodes) + t.tree_latency_inside * (call.ranks / call.nodes - 1);
+  const double tree_latency = t.tree_latency_between * std::log2(call.nodes) + t.tree_latency_inside * chain_hops(call);
   if (view.version < nccl::kFirstTree || call.nodes < 2 || ring_latency <= tree_latency) return std::nullopt;
   const double share = view.nvlink ? t.tree_share_nvlink * (call.nodes == 2 ? 2.0 : 1.0) : t.tree_share;
   return tree_latency + call.bytes / (kPerMicro * ring_rate * share);

@@ -16,9 +16,11 @@ constexpr double kRead = 1024.0;  ///< bytes, of ProbeKind::Reads
 
 /// Devices of a node of the group that grows.
 int devices_per_node(const Cluster& cluster) {
-  for (auto group = cluster.groups.rbegin(); group != cluster.groups.rend(); ++group)
-    if (group->gpus > 0) return group->gpus;
-  throw PlanError(fmt::format("cluster '{}' has no devices to calibrate", cluster.name));
+  const auto last = std::find_if(cluster.groups.rbegin(), cluster.groups.rend(),
+                                 [](const NodeGroup& group) { return group.gpus > 0; });
+  if (last == cluster.groups.rend())
+    throw PlanError(fmt::format("cluster '{}' has no devices to calibrate", cluster.name));
+  return last->gpus;
 }
 
 int ranks_per_node(const Probe& probe, const Cluster& cluster) {

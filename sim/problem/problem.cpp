@@ -76,6 +76,47 @@ void update_by(const OptimizerState& optimizer, Profile& profile, std::vector<st
   profile.update = optimizer.update_bytes(kWidth) / OptimizerState{}.update_bytes(kWidth) * profile.update;
 }
 
+void check_numbers(const PredictRequest& request) {
+  constexpr int kMostWorkers = 1'000'000;
+  if (request.workers < 1 || request.workers > kMostWorkers)
+    throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
+  if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
+    throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
+}
+
+/// What a strategy does with the step of one worker must fit the model and its batch.
+void check_step(const Strategy& strategy, const Model& model, std::int64_t batch) {
+  if (batch % strategy.graph.micro_steps != 0)
+    throw PlanError(
+        fmt::format("a batch of {} per worker does not split into {} micro-steps", batch, strategy.graph.micro_steps));
+  if (strategy.graph.recompute != Recompute::None && blocks_of(model).empty())
+    throw PlanError(
+        fmt::format("recompute={} drops the activations of blocks, layers whose names agree up to a number "
+                    "such as 'layers.0': model '{}' has none",
+                    name_of(strategy.graph.recompute), model.name()));
+}
+
+/// A request that names device and batch, with what settings and strategy say of the rest.
+ProfileRequest completed(ProfileRequest asked, const detail::Settings& settings, const Cluster& cluster,
+                         const Strategy& strategy) {
+  asked.precision = settings.precision.value_or(cluster.precision);
+  asked.micro_steps = strategy.graph.micro_steps;
+  asked.recompute = strategy.graph.recompute;
+  asked.roofline = detail::roofline_of(cluster.devices.at(asked.device), asked.precision);
+  asked.step_time = settings.step_time;
+  asked.profile = settings.profile;
+  asked.mean = !in_lock_step(strategy);
+  return asked;
+}
+
+/// Notes settings that change nothing of this plan.
+void note_without_effect(const ReplayOptions& options, const Plan& plan, std::vector<std::string>& notes) {
+  if (options.steps_per_worker > 0 && !plan.steps_vary())
+    notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
+  if (options.max_iterations != ReplayOptions{}.max_iterations && plan.steps_vary())
+    notes.emplace_back("iterations has no effect: steps vary, and steps_per_worker says how many are simulated");
+}
+
 }  // namespace
 
 Problem prepare(const PredictRequest& request) {
@@ -84,11 +125,7 @@ Problem prepare(const PredictRequest& request) {
 }
 
 Problem prepare(const PredictRequest& request, Inputs& inputs) {
-  constexpr int kMostWorkers = 1'000'000;
-  if (request.workers < 1 || request.workers > kMostWorkers)
-    throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
-  if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
-    throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
+  check_numbers(request);
   const ModelParameters parameters = detail::model_parameters(request.settings);
   const Model& named = inputs.model(request.model, parameters);
   Cluster described = inputs.cluster(request.cluster);
@@ -108,41 +145,24 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
                                                        .batch = batch,
                                                        .options = settings.strategy,
                                                        .seed = settings.seed});
-  if (batch % strategy.graph.micro_steps != 0)
-    throw PlanError(
-        fmt::format("a batch of {} per worker does not split into {} micro-steps", batch, strategy.graph.micro_steps));
-  if (strategy.graph.recompute != Recompute::None && blocks_of(model).empty())
-    throw PlanError(
-        fmt::format("recompute={} drops the activations of blocks, layers whose names agree up to a number "
-                    "such as 'layers.0': model '{}' has none",
-                    name_of(strategy.graph.recompute), model.name()));
+  check_step(strategy, model, batch);
   if (calibration) note_validity(*calibration, strategy.name, notes);
   const Place first = cluster.workers(request.workers).front();
-  const std::string device = cluster.group_of(first.node).device;
-  const std::string precision = settings.precision.value_or(cluster.precision);
-  Profile profile = inputs.profile(request.model, parameters,
-                                   {.device = device,
-                                    .precision = precision,
-                                    .batch = batch / strategy.graph.micro_steps,
-                                    .micro_steps = strategy.graph.micro_steps,
-                                    .recompute = strategy.graph.recompute,
-                                    .roofline = detail::roofline_of(cluster.devices.at(device), precision),
-                                    .step_time = settings.step_time,
-                                    .profile = settings.profile,
-                                    .mean = !in_lock_step(strategy)});
+  const ProfileRequest asked =
+      completed({.device = cluster.group_of(first.node).device, .batch = batch / strategy.graph.micro_steps}, settings,
+                cluster, strategy);
+  Profile profile = inputs.profile(request.model, parameters, asked);
   update_by(settings.optimizer, profile, notes);
   profile.variation = settings.step_variation;
   profile.seed = settings.seed;
   detail::check_profile_device(settings.profile, cluster, notes);
-  detail::relate_devices(cluster, model, {.device = device, .precision = precision, .batch = profile.batch});
+  detail::relate_devices(cluster, model,
+                         {.device = asked.device, .precision = asked.precision, .batch = profile.batch});
   Plan plan = compile(model, profile, cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
   const NetworkBasis network = network_basis(plan, described, cluster, calibration ? &*calibration : nullptr);
   RankMemory memory = rank_memory(model, cluster, strategy, profile, settings.optimizer);
-  if (settings.options.steps_per_worker > 0 && !plan.steps_vary())
-    notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
-  if (settings.options.max_iterations != ReplayOptions{}.max_iterations && plan.steps_vary())
-    notes.emplace_back("iterations has no effect: steps vary, and steps_per_worker says how many are simulated");
+  note_without_effect(settings.options, plan, notes);
   return {.model = model,
           .cluster = std::move(cluster),
           .strategy = std::move(strategy),

@@ -58,7 +58,7 @@ const std::map<std::string, std::vector<std::string>>& examples() {
 
 /// `simsync predict`.
 std::string words_of(const CLI::App* app) {
-  const std::string name = app->get_name();
+  const std::string& name = app->get_name();
   return app->get_parent() == nullptr ? name : words_of(app->get_parent()) + " " + name;
 }
 

@@ -61,8 +61,7 @@ private:
                               .recorded = options_.run.recorded + 1,
                               .slowdown = options_.slowdown,
                               .timeout_s = timeout};
-    executor_ = std::make_unique<Executor>(roles_, how, inbox_, links_, buffers_, device_.collectives.get(),
-                                           device_.device.get());
+    executor_ = std::make_unique<Executor>(roles_, how, inbox_, links_, buffers_, device_);
     meeting_.wait_for_all();
     const AgentRecord record = executor_->run();
     // Who is at its own pace may be through long before the others, each step of which has the timeout of its own.

@@ -245,7 +245,8 @@ void Buffers::extend_versions(const Op& op, Pulled& pulled, int updates) {
     std::vector<float> now;
     for (const std::size_t at : samples) now.push_back(gradient_sum_at(roles_.plan().rank_count(), at, pulled.updates));
     const int ranks = roles_.plan().rank_count();
-    now.push_back(static_cast<float>(ranks * (ranks + 1) / 2));
+    const int sum = ranks * (ranks + 1) / 2;
+    now.push_back(static_cast<float>(sum));
     if (!life(op).pushed) std::transform(samples.begin(), samples.end(), now.begin(), kept_at);
     if (pulled.expected != nullptr) {
       pulled.expected->apply(now);

@@ -32,14 +32,14 @@ double processor_time_s() {
 }  // namespace
 
 Executor::Executor(const Roles& roles, const ExecutorOptions& options, Inbox& inbox, Links& links, Buffers& buffers,
-                   CollectiveBackend* collectives, RankDevice* device)
+                   const DeviceOfRank& device)
     : roles_(roles),
       options_(options),
       inbox_(inbox),
       links_(links),
       buffers_(buffers),
-      collectives_(collectives),
-      device_(device),
+      collectives_(device.collectives.get()),
+      device_(device.device.get()),
       duties_(duties_of(roles, options.self)),
       queues_(roles.plan().queues.begin(), roles.plan().queues.end()),
       countdown_(duties_.waits()),

@@ -26,12 +26,12 @@ struct ExecutorOptions {
   double timeout_s = 30.0;  ///< longest time in which nothing happens
 };
 
-/// Without a `device` compute is emulated: the device is busy until a deadline, as a GPU leaves its host idle. A device
-/// goes from one task to the next without the executor's own delay, because deadlines follow from deadlines.
+/// Without a `device.device` compute is emulated: the device is busy until a deadline, as a GPU leaves its host idle. A
+/// device goes from one task to the next without the executor's own delay, because deadlines follow from deadlines.
 class Executor {
 public:
   Executor(const Roles& roles, const ExecutorOptions& options, Inbox& inbox, Links& links, Buffers& buffers,
-           CollectiveBackend* collectives, RankDevice* device);
+           const DeviceOfRank& device);
   /// All iterations. @throws RunError, WrongResult.
   AgentRecord run();
 

@@ -302,7 +302,7 @@ std::unique_ptr<GlooCall> make_all_reduce(const Context& context, std::uint32_t 
 
 }  // namespace
 
-std::unique_ptr<GlooCall> make_gloo_call(std::shared_ptr<gloo::Context> context, std::uint32_t tag,
+std::unique_ptr<GlooCall> make_gloo_call(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag,
                                          const Collective& what, const CollectiveBuffers& buffers) {
   switch (what.primitive) {
     case CollectivePrimitive::AllReduce:

@@ -29,7 +29,7 @@ public:
 ///   send/receive                 the root to the other rank of two, in chain_chunks() messages
 ///
 /// `tag` tells the collectives of one context apart. @throws CapabilityError for an all-reduce that Gloo lacks.
-std::unique_ptr<GlooCall> make_gloo_call(std::shared_ptr<gloo::Context> context, std::uint32_t tag,
+std::unique_ptr<GlooCall> make_gloo_call(const std::shared_ptr<gloo::Context>& context, std::uint32_t tag,
                                          const Collective& what, const CollectiveBuffers& buffers);
 
 }  // namespace simsync

@@ -29,11 +29,11 @@ public:
   using OnFrame = std::function<void(const FrameHeader&, Pieces)>;
   using OnEnd = std::function<void(const std::string&)>;
 
-  void write(grpc::ByteBuffer frame, std::size_t bytes) {
+  void write(const grpc::ByteBuffer& frame, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     if (ended_) return;
     queued_ += bytes;
-    queue_.emplace_back(std::move(frame), bytes);
+    queue_.emplace_back(frame, bytes);
     if (queue_.size() == 1) start_write(&queue_.front().first);
   }
   [[nodiscard]] std::size_t queued() const { return queued_; }
@@ -283,7 +283,7 @@ public:
     stubs_.push_back(std::move(stub));
   }
 
-  void send(AgentId to, grpc::ByteBuffer frame, std::size_t bytes) {
+  void send(AgentId to, const grpc::ByteBuffer& frame, std::size_t bytes) {
     Stream* stream = nullptr;
     {
       const std::lock_guard lock(mutex_);
@@ -291,7 +291,7 @@ public:
       if (found == peers_.end()) return;  // gone: reported already
       stream = found->second.front().get();
     }
-    if (stream != nullptr) stream->write(std::move(frame), bytes);
+    if (stream != nullptr) stream->write(frame, bytes);
   }
   /// The stream that a transfer to `to` goes over.
   Stream* pick(AgentId to) {

@@ -36,7 +36,8 @@ float gradient_at(int rank, std::size_t position, int iteration) {
 }
 
 float gradient_sum_at(int ranks, std::size_t position, int iteration) {
-  return static_cast<float>(ranks * (ranks + 1) / 2) + static_cast<float>(ranks) * extra_at(position, iteration);
+  const int sum = ranks * (ranks + 1) / 2;
+  return static_cast<float>(sum) + static_cast<float>(ranks) * extra_at(position, iteration);
 }
 
 float kept_at(std::size_t position) {

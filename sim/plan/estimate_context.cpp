@@ -97,11 +97,13 @@ double EstimateContext::collective(const GroupCosts& costs, CollectivePrimitive 
                                    CollectiveAlgorithm algorithm, double bytes) const {
   if (costs.shape.ranks() < 2 || bytes <= 0.0) return 0.0;
   constexpr double kPerOctave = 8.0;
-  const auto size_of = [&](int step) { return std::exp2(step / kPerOctave); };
+  static const double step_size = std::exp2(1.0 / kPerOctave);
   const auto below = static_cast<int>(std::floor(kPerOctave * std::log2(bytes)));
-  const double low = known_time({&costs, primitive, algorithm, below}, size_of(below));
-  const double high = known_time({&costs, primitive, algorithm, below + 1}, size_of(below + 1));
-  const double share = (bytes - size_of(below)) / (size_of(below + 1) - size_of(below));
+  const double low_size = std::exp2(below / kPerOctave);
+  const double high_size = step_size * low_size;
+  const double low = known_time({&costs, primitive, algorithm, below}, low_size);
+  const double high = known_time({&costs, primitive, algorithm, below + 1}, high_size);
+  const double share = (bytes - low_size) / (high_size - low_size);
   return low + share * (high - low) + collective_setup(cluster.collective, bytes).value();
 }
 

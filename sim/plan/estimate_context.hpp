@@ -92,6 +92,19 @@ struct Moving {
   }
 };
 
+/// While servers send or receive, their links leave a collective less than it has alone.
+struct SharedWire {
+  double begin = 0.0;
+  double end = 0.0;
+  double share = 1.0;  ///< of the collective's rate that it has meanwhile
+};
+
+/// Of one link: in order, without overlap.
+using SharedWires = std::vector<SharedWire>;
+
+/// When a hop that takes `length` alone ends that begins at `from`.
+double end_beside(const SharedWires& shared, double from, double length);
+
 Evaluation estimate_step(const EstimateContext& context, const Strategy& strategy);
 
 }  // namespace simsync::detail

@@ -1,6 +1,7 @@
 #include "sim/plan/estimated_servers.hpp"
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -9,13 +10,31 @@
 #include "sim/plan/server_ops.hpp"
 
 namespace simsync::detail {
-namespace {}  // namespace
+
+double end_beside(const SharedWires& shared, double from, double length) {
+  auto next =
+      std::partition_point(shared.begin(), shared.end(), [&](const SharedWire& wire) { return wire.end <= from; });
+  double now = from;
+  double left = length;
+  for (; next != shared.end(); ++next) {
+    const double alone = std::max(0.0, next->begin - now);
+    if (left <= alone) break;
+    left -= alone;
+    now = std::max(now, next->begin);
+    const double done = next->share * (next->end - now);
+    if (left <= done) return now + left / next->share;
+    left -= done;
+    now = next->end;
+  }
+  return now + left;
+}
 
 EstimatedServers::EstimatedServers(const EstimateContext& context, const Strategy& strategy)
     : c_(context),
       strategy_(strategy),
       graph_(strategy.graph),
       nodes_(static_cast<std::size_t>(c_.cluster.node_count())) {
+  for (const int node : c_.nodes) nodes_[static_cast<std::size_t>(node)].is_worker = true;
   cut();
   if (served_.empty()) return;
   std::set<int> serving;
@@ -25,6 +44,34 @@ EstimatedServers::EstimatedServers(const EstimateContext& context, const Strateg
   for (std::size_t i = 0; i < served_.size(); ++i) of_variable[served_[i].variable].push_back(i);
   for (const std::size_t place : reading_order(strategy, c_.backward_order.size()))
     for (const std::size_t i : of_variable[c_.backward_order[place]]) reading_.push_back(i);
+  set_once();
+}
+
+/// What no step changes.
+void EstimatedServers::set_once() {
+  const Served* before = nullptr;
+  for (Served& one : served_) {
+    if (on_gpu(one) && before != nullptr && one.bytes == before->bytes && one.pieces == before->pieces) {
+      one.scatter = before->scatter;
+      one.gather = before->gather;
+    } else if (on_gpu(one)) {
+      const auto ring = [&](CollectivePrimitive primitive, double bytes) {
+        return one.pieces * c_.collective(c_.inside, primitive, CollectiveAlgorithm::Ring, bytes / one.pieces);
+      };
+      one.scatter = ring(CollectivePrimitive::ReduceScatter, one.bytes);
+      one.gather = ring(CollectivePrimitive::AllGather, one.bytes / c_.per_node);
+      before = &one;
+    }
+    if (graph_.scheduling.credit.count > 0) {
+      one.turn_in = turn_of(one, true);
+      one.turn_out = turn_of(one, false);
+    }
+  }
+  std::vector<std::size_t> order(served_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return served_[a].how->priority < served_[b].how->priority; });
+  for (std::size_t place = 0; place < order.size(); ++place) served_[order[place]].urgency = place;
 }
 
 bool EstimatedServers::scheduled() const {
@@ -68,8 +115,7 @@ bool EstimatedServers::on_gpu(const Served& one) const {
 }
 
 int EstimatedServers::remote_nodes(const Served& one) const {
-  const bool is_worker = std::binary_search(c_.nodes.begin(), c_.nodes.end(), one.ps.server.node);
-  return c_.node_count() - (is_worker ? 1 : 0);
+  return c_.node_count() - (nodes_[static_cast<std::size_t>(one.ps.server.node)].is_worker ? 1 : 0);
 }
 
 double EstimatedServers::host_pass(const CpuClass& cpu, double rate, double passes, double bytes,
@@ -123,27 +169,24 @@ void EstimatedServers::pull_all(double start, std::vector<double>& arrived) {
 /// Whoever is there goes in the order of priority; who comes later, and is more urgent, goes before those that have
 /// not begun.
 void EstimatedServers::order(std::vector<Queued>& waiting, bool to_server) const {
-  const auto less_urgent = [&](const Queued& a, const Queued& b) {
-    const int pa = served_[a.served].how->priority;
-    const int pb = served_[b.served].how->priority;
-    return pa != pb ? pa > pb : a.served > b.served;
-  };
-  std::stable_sort(waiting.begin(), waiting.end(),
-                   [](const Queued& a, const Queued& b) { return a.moving.first < b.moving.first; });
-  std::vector<Queued> there;  // a heap
+  const auto is_earlier = [](const Queued& a, const Queued& b) { return a.moving.first < b.moving.first; };
+  if (!std::is_sorted(waiting.begin(), waiting.end(), is_earlier))
+    std::stable_sort(waiting.begin(), waiting.end(), is_earlier);
+  std::vector<std::pair<std::size_t, std::size_t>> there;  // a heap: place by urgency, and in `waiting`
   std::vector<Queued> out;
+  out.reserve(waiting.size());
   double now = 0.0;
   for (std::size_t next = 0; next < waiting.size() || !there.empty();) {
     if (there.empty()) now = std::max(now, waiting[next].moving.first);
     for (; next < waiting.size() && waiting[next].moving.first <= now; ++next) {
-      there.push_back(waiting[next]);
-      std::push_heap(there.begin(), there.end(), less_urgent);
+      there.emplace_back(served_[waiting[next].served].urgency, next);
+      std::push_heap(there.begin(), there.end(), std::greater<>());
     }
-    std::pop_heap(there.begin(), there.end(), less_urgent);
-    const Served& one = served_[there.back().served];
-    out.push_back(there.back());
+    std::pop_heap(there.begin(), there.end(), std::greater<>());
+    out.push_back(waiting[there.back().second]);
     there.pop_back();
-    now += turn_of(one, to_server);
+    const Served& one = served_[out.back().served];
+    now += to_server ? one.turn_in : one.turn_out;
   }
   waiting = std::move(out);
 }
@@ -177,9 +220,7 @@ bool EstimatedServers::is_refreshed(const Served& one) const {
 void EstimatedServers::aggregate(Moving& moving, const Served& one) {
   const double piece = one.bytes / one.pieces;
   if (on_gpu(one)) {
-    const double scatter =
-        c_.collective(c_.inside, CollectivePrimitive::ReduceScatter, CollectiveAlgorithm::Ring, piece);
-    moving.pass(inside_, scatter * one.pieces, one.pieces);
+    moving.pass(inside_, one.scatter, one.pieces);
     moving.pass(to_host_, one.bytes / c_.per_node / c_.copy.rate, one.pieces, c_.copy.latency);
     return;
   }
@@ -203,6 +244,30 @@ void EstimatedServers::call(Moving& moving, const Served& one, Resource& calls) 
   moving.pass(calls, graph_.rpc.of(one.bytes, static_cast<int>(one.messages)).value(), one.pieces);
 }
 
+/// A hop of a collective is one flow beside those that cross the server's link.
+void EstimatedServers::note_shared_wire(const Resource& link, SharedWires& wires, double length, double flows) const {
+  const double alone = std::min(c_.between.rate, c_.cluster.collective.channels * c_.between.cap);
+  const double share = std::min(1.0, c_.between.rate / (flows + 1.0) / alone);
+  if (share >= 1.0) return;
+  const double begin = link.free - length;
+  if (!wires.empty() && begin <= wires.back().end && share == wires.back().share) {
+    wires.back().end = link.free;
+  } else {
+    wires.push_back({begin, link.free, share});
+  }
+}
+
+std::vector<SharedWires> EstimatedServers::take_shared_wires() {
+  std::vector<SharedWires> out;
+  for (ServerNode& server : nodes_)
+    for (SharedWires* wires : {&server.shared_in, &server.shared_out}) {
+      if (wires->empty()) continue;
+      out.push_back(std::move(*wires));
+      wires->clear();
+    }
+  return out;
+}
+
 void EstimatedServers::cross(Moving& moving, const Served& one, double node_bytes, bool to_server) {
   const int remote = remote_nodes(one);
   if (remote == 0) return;
@@ -217,11 +282,14 @@ void EstimatedServers::cross(Moving& moving, const Served& one, double node_byte
   Moving stream = moving;
   const bool by_credit = graph_.scheduling.credit.count > 0 && !(to_server && graph_.scheduling.pulls_only);
   const double on_link = bytes / c_.between.rate;
-  const double on_queue = by_credit ? std::max(on_link, turn_of(one, to_server)) : on_link;
+  const double on_queue = by_credit ? std::max(on_link, to_server ? one.turn_in : one.turn_out) : on_link;
   Resource& worker = to_server ? sends_ : receives_;
   at_worker.pass(worker, on_queue, one.pieces, latency);
   worker.busy -= on_queue - on_link;  // the link waits with its queue
-  at_server.pass(to_server ? server.in : server.out, remote * bytes / rate, one.pieces, latency);
+  Resource& link = to_server ? server.in : server.out;
+  at_server.pass(link, remote * bytes / rate, one.pieces, latency);
+  if (beside_collectives_ && server.is_worker)
+    note_shared_wire(link, to_server ? server.shared_in : server.shared_out, remote * bytes / rate, remote * senders);
   const double streams = graph_.streams_per_server > 0 ? graph_.streams_per_server : senders;
   const double on_stream = bytes / (streams * c_.between.cap);
   if (graph_.streams_per_server > 0) {
@@ -302,10 +370,7 @@ void EstimatedServers::to_devices(Moving& moving, const Served& one) {
   const bool scattered = one.ps.local_replication && on_gpu(one);
   const double bytes = scattered ? one.bytes / c_.per_node : one.bytes;
   moving.pass(to_device_, bytes / std::min(c_.copy.rate, c_.copy.cap), one.pieces, c_.copy.latency);
-  if (!scattered) return;
-  const double gather =
-      c_.collective(c_.inside, CollectivePrimitive::AllGather, CollectiveAlgorithm::Ring, bytes / one.pieces);
-  moving.pass(inside_, gather * one.pieces, one.pieces);
+  if (scattered) moving.pass(inside_, one.gather, one.pieces);
 }
 
 void EstimatedServers::count(StepLoads& loads) const {
@@ -313,14 +378,13 @@ void EstimatedServers::count(StepLoads& loads) const {
   most(loads.copies, std::max({to_host_.busy, to_device_.busy, inside_.busy}));
   most(loads.worker_link, std::max(sends_.busy, receives_.busy));
   most(loads.host_threads, std::max(sums_.busy, calls_.busy + returns_.busy));
-  for (std::size_t node = 0; node < nodes_.size(); ++node) {
-    const ServerNode& server = nodes_[node];
+  for (const ServerNode& server : nodes_) {
     if (server.in.busy + server.out.busy <= 0.0) continue;
     most(loads.server_threads, server.threads.busy + server.answers.busy);
     // Its own workers send and receive through the same network, but for what it keeps itself.
-    const bool is_worker = std::binary_search(c_.nodes.begin(), c_.nodes.end(), static_cast<int>(node));
-    const double share =
-        is_worker && receives_.busy > 0.0 ? 1.0 - std::min(1.0, server.own / (receives_.busy * c_.between.rate)) : 0.0;
+    const double share = server.is_worker && receives_.busy > 0.0
+                             ? 1.0 - std::min(1.0, server.own / (receives_.busy * c_.between.rate))
+                             : 0.0;
     most(loads.server_link, std::max(server.in.busy + share * receives_.busy, server.out.busy + share * sends_.busy));
   }
 }

@@ -8,6 +8,7 @@ namespace simsync::detail {
 
 /// Resources of a node that serves: its network in both directions and its threads.
 struct ServerNode {
+  bool is_worker = false;
   Resource in;
   Resource out;
   Resource threads;        ///< that sum and apply
@@ -15,6 +16,8 @@ struct ServerNode {
   Resource connection_in;  ///< of one worker's node with it
   Resource connection_out;
   double own = 0.0;  ///< bytes that its own workers read without the network
+  SharedWires shared_in;
+  SharedWires shared_out;
 };
 
 /// What travels to one server as one push and one pull, or as `pieces` of each.
@@ -26,6 +29,12 @@ struct Served {
   double messages = 1.0;  ///< of all pieces
   double pieces = 1.0;
   bool sparse = false;
+  // Set once:
+  double scatter = 0.0;     ///< s: a reduce-scatter of the gradient among the GPUs of a node, where it is summed there
+  double gather = 0.0;      ///< s: an all-gather of the variable
+  double turn_in = 0.0;     ///< s that a worker's queue is busy with it (EstimatedServers::turn_of), with credit
+  double turn_out = 0.0;    ///< the same of its way back
+  std::size_t urgency = 0;  ///< 0: goes before all others
   /// When its server has applied all gradients, and hosts have their copies where they keep some (is_refreshed): of the
   /// first piece and of the last.
   Moving updated;
@@ -35,6 +44,8 @@ struct Served {
 class EstimatedServers {
 public:
   EstimatedServers(const EstimateContext& context, const Strategy& strategy);
+  /// From now on take_shared_wires() is asked.
+  void beside_collectives() { beside_collectives_ = true; }
 
   [[nodiscard]] const std::vector<Served>& served() const { return served_; }
   [[nodiscard]] bool empty() const { return served_.empty(); }
@@ -43,6 +54,8 @@ public:
   /// From their servers to the devices, each from Served::updated or from `start`, if that is later. By layer the time
   /// at which its last variable has arrived, 0 for a layer without any.
   void pull_all(double start, std::vector<double>& arrived);
+  /// By server and direction: when its link was shared with the other nodes, since this was asked last.
+  std::vector<SharedWires> take_shared_wires();
   /// What each kind of resource has done so far.
   void count(StepLoads& loads) const;
 
@@ -53,6 +66,7 @@ private:
     std::size_t served = 0;
   };
   void cut();
+  void set_once();
   [[nodiscard]] bool scheduled() const;
   [[nodiscard]] bool by_priority() const;
   [[nodiscard]] bool on_gpu(const Served& one) const;
@@ -78,6 +92,7 @@ private:
   [[nodiscard]] double in_flight(const Served& one) const;
   [[nodiscard]] double turn_of(const Served& one, bool to_server) const;
   [[nodiscard]] bool is_refreshed(const Served& one) const;
+  void note_shared_wire(const Resource& link, SharedWires& wires, double length, double flows) const;
   ServerNode& node_of(const Served& one) { return nodes_[static_cast<std::size_t>(one.ps.server.node)]; }
 
   const EstimateContext& c_;
@@ -87,6 +102,7 @@ private:
   std::vector<std::size_t> reading_;  ///< order of pulls
   std::vector<ServerNode> nodes_;     ///< by node of the cluster
   int servers_ = 0;                   ///< that serve anything
+  bool beside_collectives_ = false;
   Resource to_host_;
   Resource to_device_;
   Resource inside_;

@@ -32,6 +32,7 @@ public:
     }
     gates_.resize(c_.forward.size(), 0.0);
     collect_messages();
+    if (!messages_.empty()) servers_.beside_collectives();
   }
 
   Evaluation run() {
@@ -80,6 +81,7 @@ private:
   };
   double iterate();
   Pass forward_and_backward();
+  void finish_messages();
   void order_by_priority();
   void note_arrival(const Message& message, std::vector<double>& arrived) const;
   double use_servers(const Pass& pass, std::vector<double>& arrived);
@@ -94,6 +96,8 @@ private:
   double pass_ = 0.0;              ///< one backward pass
   double ahead_ = 0.0;             ///< one forward pass
   Resource stream_;
+  double stream_before_ = 0.0;  ///< when the stream was free of the step before
+  double last_update_ = 0.0;    ///< of the step before, after its collectives
   double device_free_ = 0.0;
   double start_ = 0.0;         ///< reads of the next step begin
   std::vector<double> gates_;  ///< by layer: its variables are there for the next iteration
@@ -174,13 +178,34 @@ void EstimatedStep::add_fused(const std::vector<Gradient>& dense, CollectiveAlgo
   }
 }
 
+/// Collectives again, now that it is known when servers use the links that they need. Each ends with the hop that had
+/// to share its link for longest.
+void EstimatedStep::finish_messages() {
+  const std::vector<SharedWires> shared = servers_.take_shared_wires();
+  if (messages_.empty() || shared.empty()) return;
+  double free = stream_before_;
+  for (Message& message : messages_) {
+    const double begin = std::max(free, message.from + message.wait);
+    for (const SharedWires& link : shared) free = std::max(free, end_beside(link, begin, message.time));
+    message.arrives = free;
+  }
+  stream_.free = free;
+  if (graph_.scheduling.ordering != Ordering::Fifo) order_by_priority();
+}
+
 /// One step. When its backward pass has ended, or all of it where the next one waits for all.
 double EstimatedStep::iterate() {
-  if (graph_.pull_at_step_start) servers_.pull_all(start_, gates_);
+  if (graph_.pull_at_step_start) {
+    servers_.pull_all(start_, gates_);
+    // What the step before had still to send meets these reads.
+    finish_messages();
+    for (const Message& message : messages_) gates_.front() = std::max(gates_.front(), message.arrives + last_update_);
+  }
   const Pass pass = forward_and_backward();
   std::vector<double> arrived(c_.forward.size(), 0.0);
-  for (const Message& message : messages_) note_arrival(message, arrived);
   const double returned = use_servers(pass, arrived);
+  if (!graph_.pull_at_step_start) finish_messages();
+  for (const Message& message : messages_) note_arrival(message, arrived);
   const double all = *std::max_element(arrived.begin(), arrived.end());
   const bool updates_here = !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
   const double update = updates_here ? c_.update : 0.0;
@@ -196,7 +221,8 @@ double EstimatedStep::iterate() {
   // Reads begin when the servers are through; what collectives bring has until the first layer of the next step.
   start_ = std::max(pass.end, returned);
   if (messages_.empty()) return start_;
-  gates_.front() = std::max(pass.end, all) + update;
+  gates_.front() = pass.end + update;
+  last_update_ = update;
   return device_free_;
 }
 
@@ -213,10 +239,13 @@ EstimatedStep::Pass EstimatedStep::forward_and_backward() {
   const bool in_order = graph_.scheduling.ordering == Ordering::Fifo;
   const bool beside = graph_.overlap == Overlap::WaitFree && share > 0.0 && in_order;
   auto next = messages_.begin();
+  stream_before_ = stream_.free;
   for (std::size_t layer = layers; layer-- > 0;) {
     now = pass.ready[layer] = compute(now, c_.backward[layer]);
-    for (; beside && next != messages_.end() && next->ready_layer >= layer; ++next)
-      next->arrives = stream_.serve(leaves(now, pass.backward, now, share) + next->wait, next->time);
+    for (; beside && next != messages_.end() && next->ready_layer >= layer; ++next) {
+      next->from = leaves(now, pass.backward, now, share);
+      next->arrives = stream_.serve(next->from + next->wait, next->time);
+    }
   }
   pass.end = now;
   for (; next != messages_.end(); ++next) {

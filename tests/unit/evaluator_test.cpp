@@ -3,7 +3,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "sim/engine/engine.hpp"
 #include "sim/engine/evaluators.hpp"
+#include "sim/plan/compile.hpp"
 #include "sim/plan/step_estimate.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
@@ -104,6 +106,53 @@ TEST_CASE("a step with a server on paper", "[evaluator]") {
   CHECK_THAT(estimate.loads.worker_link.value(), WithinRel(1.0, 1e-6));
 }
 
+TEST_CASE("calls of servers on paper", "[evaluator]") {
+  // As above; before its gradient leaves, and after its variable is back, a worker's host is busy for half a second.
+  const LabModel lab{{.bytes = 1e9, .forward = 1.0, .backward = 2.0}};
+  const Cluster cluster = lab_cluster(4, 1, {}, 1);
+  const StepEstimator estimator(lab.model, lab.profile, cluster, 4);
+  Strategy strategy = on_server(lab.model, 4, {4, -1});
+  strategy.graph.rpc.per_message = Seconds{0.5};
+  CHECK_THAT(estimator.estimate(strategy).step.value(), WithinRel(12.0, 1e-3));
+}
+
+TEST_CASE("a collective beside servers on paper", "[evaluator]") {
+  // Both gradients are there after 3 s; a ring over four nodes moves 1.5 times the bytes of the last layer.
+  const Cluster cluster = lab_cluster(4, 1, {}, 1);
+  const auto step = [&](double bytes, Place server) {
+    const LabModel lab{{.bytes = 1e9, .forward = 1.0, .backward = 0.0},
+                       {.bytes = bytes, .forward = 1.0, .backward = 1.0}};
+    const StepEstimator estimator(lab.model, lab.profile, cluster, 4);
+    Strategy strategy = all_reduced(lab.model, 4);
+    strategy.variables.front() = on_server(lab.model, 4, server).variables.front();
+    return estimator.estimate(strategy).step.value();
+  };
+  // Three nodes push to one of them until 6 s: the ring has a quarter of the link into it, and sends 0.75 of 4.5 GB.
+  // The link is its own after that; out of the node it is shared from 6 to 9 s, when the others read. Both hops end
+  // 3.75 s after the first three.
+  CHECK_THAT(step(3e9, {0, -1}), WithinRel(9.75, 1e-3));
+  // A node that only serves is not on the ring: 9 s for 9 GB; its own work ends before, after 3 + 4 + 4 s.
+  CHECK_THAT(step(6e9, {4, -1}), WithinRel(12.0, 1e-3));
+}
+
+TEST_CASE("fused gradients and a sharded step on paper", "[evaluator]") {
+  // One bucket of both gradients, 2 GB, leaves after the backward pass: 3 s for a ring over four nodes.
+  const LabLayer layer{.bytes = 1e9, .forward = 1.0, .backward = 1.5};
+  const LabModel two{layer, layer};
+  Strategy fused = all_reduced(two.model, 4);
+  fused.graph.fusion = {.kind = FusionKind::Buckets, .first_limit = {2'000'000'000}, .limit = {2'000'000'000}};
+  const Cluster four = lab_cluster(4, 1);
+  const StepEstimator estimator(two.model, two.profile, four, 4);
+  CHECK_THAT(estimator.estimate(fused).step.value(), WithinRel(2.0 + 3.0 + 3.0, 1e-3));
+  // Over two ranks: 0.5 s to gather 1 GB, 0.5 s to reduce it, the passes between them.
+  const LabModel one{layer};
+  const Strategy sharded = lab_strategy(one.model, 2, ShardedSynchronizer{});
+  const Cluster pair = lab_cluster(2, 1);
+  const double estimated = StepEstimator(one.model, one.profile, pair, 2).estimate(sharded).step.value();
+  CHECK_THAT(estimated, WithinRel(0.5 + 2.5 + 0.5, 1e-3));
+  CHECK_THAT(replay(compile(one.model, one.profile, pair, sharded), pair, {}).step.value(), WithinRel(estimated, 1e-3));
+}
+
 TEST_CASE("estimates rank random strategies as replays do", "[evaluator]") {
   // Most of these 100 take within a percent of the compute alone, where ranks are chance: 0.92 is what is left of them.
   const Ranked ranked = rank_random("resnet50", 16, 100, 3);
@@ -113,11 +162,11 @@ TEST_CASE("estimates rank random strategies as replays do", "[evaluator]") {
   CHECK(ranked.over_bound == ranked.count);
 }
 
-// Takes ten minutes. Wanted are 0.95; ResNet-50 has 0.947.
+// Takes two minutes.
 TEST_CASE("estimates rank a thousand strategies on 64 devices as replays do", "[.][thousand]") {
   for (const char* model : {"resnet50", "bert-large"}) {
     const Ranked ranked = rank_random(model, 64, 500, 4);
     CAPTURE(model, ranked.mean_error, ranked.over_bound);
-    CHECK(ranked.correlation >= 0.94);
+    CHECK(ranked.correlation >= 0.95);
   }
 }

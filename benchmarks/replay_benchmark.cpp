@@ -30,23 +30,58 @@ BENCHMARK_CAPTURE(BM_ResNet50Ddp, fluid, "fluid")
     ->Unit(benchmark::kMillisecond);
 
 /// One ring all-reduce of ResNet-50's gradients, every message a flow: 2 n (n - 1) of them an iteration.
-void BM_RingSteps(benchmark::State& state, const char* cluster) {
+void BM_RingSteps(benchmark::State& state, const char* cluster, const char* solver) {
   replay_again(state, prepare(bench::request("resnet50", cluster, "bsp", state.range(0),
                                              {{"fidelity", "steps"},
                                               {"strategy.fusion", "single"},
                                               {"strategy.algorithm", "ring"},
-                                              {"iterations", "1"}})));
+                                              {"iterations", "1"},
+                                              {"solver", solver}})));
 }
 void ring_sizes(benchmark::internal::Benchmark* ring) {
   ring->ArgName("ranks")->RangeMultiplier(2)->Range(256, 1024)->Unit(benchmark::kMillisecond)->Iterations(1);
 }
-BENCHMARK_CAPTURE(BM_RingSteps, eight_gpus_per_node, "dgx-1")->Apply(ring_sizes);
-BENCHMARK_CAPTURE(BM_RingSteps, one_gpu_per_node, "titanx-40gbe")->Apply(ring_sizes);
+BENCHMARK_CAPTURE(BM_RingSteps, eight_gpus_per_node, "dgx-1", "simgrid")->Apply(ring_sizes);
+BENCHMARK_CAPTURE(BM_RingSteps, one_gpu_per_node, "titanx-40gbe", "simgrid")->Apply(ring_sizes);
+BENCHMARK_CAPTURE(BM_RingSteps, native_eight_gpus_per_node, "dgx-1", "native")->Apply(ring_sizes);
+BENCHMARK_CAPTURE(BM_RingSteps, native_one_gpu_per_node, "titanx-40gbe", "native")->Apply(ring_sizes);
+
+/// The 54 all-reduces of ResNet-50 in groups of three variables (AutoDist), every message of every ring a flow.
+void BM_AllReducesSteps(benchmark::State& state, const char* cluster) {
+  replay_again(state, prepare(bench::request("resnet50", cluster, "all-reduce", state.range(0),
+                                             {{"fidelity", "steps"},
+                                              {"strategy.chunk", "3"},
+                                              {"strategy.algorithm", "ring"},
+                                              {"iterations", "1"},
+                                              {"solver", "native"}})));
+}
+BENCHMARK_CAPTURE(BM_AllReducesSteps, native_eight_gpus_per_node, "dgx-1")
+    ->ArgName("ranks")
+    ->Arg(512)
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
+BENCHMARK_CAPTURE(BM_AllReducesSteps, native_one_gpu_per_node, "titanx-40gbe")
+    ->ArgName("ranks")
+    ->Arg(512)
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
 
 void BM_Vgg16PartitionedPs(benchmark::State& state) {
   replay_again(state, prepare(bench::request("vgg16", "titanx-40gbe", "partitioned-ps", state.range(0))));
 }
 BENCHMARK(BM_Vgg16PartitionedPs)->ArgName("workers")->Arg(16)->Arg(64)->Unit(benchmark::kMillisecond);
+
+/// How a replay on the native solver grows with the nodes where every variable is spread over all of them.
+void BM_PartitionedPs(benchmark::State& state) {
+  replay_again(state, prepare(bench::request("resnet50", "g4dn.12xlarge", "partitioned-ps", state.range(0),
+                                             {{"solver", "native"}, {"memory", "ignore"}})));
+}
+BENCHMARK(BM_PartitionedPs)
+    ->ArgName("workers")
+    ->RangeMultiplier(2)
+    ->Range(64, 512)
+    ->Unit(benchmark::kMillisecond)
+    ->Iterations(1);
 
 /// What a sweep or a search pays per candidate once files are read: strategy, plan and replay.
 void BM_Candidates(benchmark::State& state, const char* strategy) {

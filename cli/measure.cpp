@@ -154,7 +154,7 @@ public:
     file_ = std::make_unique<RowFile>(open_resumable(options.csv, csv_row(measured_header()), options.resume));
     tell_how_to_resume(options.csv);
   }
-  [[nodiscard]] std::vector<PredictRequest> left_of(std::vector<PredictRequest> requests, Inputs& inputs) const {
+  [[nodiscard]] std::vector<PredictRequest> left_of(const std::vector<PredictRequest>& requests, Inputs& inputs) const {
     return file_ ? without_row(requests, file_->found(), inputs) : requests;
   }
   void add(const PredictRequest& request, const Problem& problem, const Measurement& measured) {
@@ -199,7 +199,7 @@ void run_on_testbed(const MeasureOptions& options) {
   check_names(requests, inputs);
   if (!options.cluster_out.empty()) write_file(options.cluster_out, to_yaml(testbed.cluster()));
   Report report(options);
-  requests = report.left_of(std::move(requests), inputs);
+  requests = report.left_of(requests, inputs);
   ProgressBar progress(requests.size());
   const AwakeProcessors awake;
   for (const std::string& note : notes_on_timing(awake)) progress.message(note);
@@ -253,6 +253,38 @@ void run_measure(MeasureOptions options) {
   }
 }
 
+void add_hosts(CLI::App& command, MeasureOptions& options) {
+  auto* cluster = command.add_option(
+      "--cluster", options.cluster,
+      "Run on the hosts of this cluster: started by mpirun, torchrun or srun, a process per worker and server");
+  auto* testbed =
+      command.add_option("--testbed", options.hosts, "Hosts to emulate in network namespaces of this machine")
+          ->check(whole_number(1, kMaxTestbedHosts));
+  command.add_option("--server-hosts", options.server_hosts, "Hosts without a device besides them")
+      ->check(whole_number(0, kMaxTestbedHosts))
+      ->needs(testbed);
+  command.add_option("--rate", options.rates, "Rate of each host's link: one for all, or one per host (1Gbps,500Mbps)")
+      ->capture_default_str()
+      ->needs(testbed);
+  add_queues(command, options.queues)->needs(testbed);
+  command
+      .add_option("--cluster-out", options.cluster_out, "Write the cluster that was built to this file, for predict")
+      ->check(output_file_of_one("--cluster-out"));
+  testbed->excludes(cluster);
+}
+
+void add_outputs(CLI::App& command, MeasureOptions& options) {
+  command.add_option("--csv", options.csv, "Write rows to this file, or to standard output with '-'")
+      ->check(output_file_of_one("--csv"));
+  command.add_option("--timeline", options.timeline, "Write what happened when to this file, for ui.perfetto.dev")
+      ->check(output_file_of_one("--timeline"));
+  command
+      .add_option("--trace", options.trace,
+                  "Write every step of the first worker, operation by operation, to this file, for import trace")
+      ->check(output_file_of_one("--trace"));
+  command.add_flag("--resume", options.resume, "Keep the rows that the file has and add the others");
+}
+
 }  // namespace
 
 void setup_measure(CLI::App& app, Outcome&) {
@@ -269,23 +301,7 @@ void setup_measure(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 100'000'000));
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());
-  auto* cluster = command->add_option(
-      "--cluster", options->cluster,
-      "Run on the hosts of this cluster: started by mpirun, torchrun or srun, a process per worker and server");
-  auto* testbed =
-      command->add_option("--testbed", options->hosts, "Hosts to emulate in network namespaces of this machine")
-          ->check(whole_number(1, kMaxTestbedHosts));
-  command->add_option("--server-hosts", options->server_hosts, "Hosts without a device besides them")
-      ->check(whole_number(0, kMaxTestbedHosts))
-      ->needs(testbed);
-  command
-      ->add_option("--rate", options->rates, "Rate of each host's link: one for all, or one per host (1Gbps,500Mbps)")
-      ->capture_default_str()
-      ->needs(testbed);
-  add_queues(*command, options->queues)->needs(testbed);
-  command
-      ->add_option("--cluster-out", options->cluster_out, "Write the cluster that was built to this file, for predict")
-      ->check(output_file_of_one("--cluster-out"));
+  add_hosts(*command, *options);
   command->add_option("--steps", options->run.iterations, "Steps that are timed")
       ->check(whole_number(1, 10'000))
       ->capture_default_str();
@@ -303,16 +319,7 @@ void setup_measure(CLI::App& app, Outcome&) {
                    "Seconds without progress, beyond what a step computes, after which a run has failed")
       ->check(number_between(0.1, 3600.0))
       ->capture_default_str();
-  command->add_option("--csv", options->csv, "Write rows to this file, or to standard output with '-'")
-      ->check(output_file_of_one("--csv"));
-  command->add_option("--timeline", options->timeline, "Write what happened when to this file, for ui.perfetto.dev")
-      ->check(output_file_of_one("--timeline"));
-  command
-      ->add_option("--trace", options->trace,
-                   "Write every step of the first worker, operation by operation, to this file, for import trace")
-      ->check(output_file_of_one("--trace"));
-  command->add_flag("--resume", options->resume, "Keep the rows that the file has and add the others");
-  testbed->excludes(cluster);
+  add_outputs(*command, *options);
   command->callback([options] {
     if (options->cluster.empty() && options->hosts == 0) throw CLI::RequiredError("--testbed or --cluster");
     run_measure(*options);

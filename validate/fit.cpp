@@ -199,7 +199,11 @@ std::vector<std::vector<double>> most_promising(Problem& plain, Problem& robust,
     const double before = plain.loss(plain.at(point));
     const double after = plain.loss(plain.at(moved));
     // Kinks can mislead a derivative: the point itself may be better than what it led to.
-    found.emplace_back(std::min(before, after), after <= before ? std::move(moved) : point);
+    if (after <= before) {
+      found.emplace_back(after, std::move(moved));
+    } else {
+      found.emplace_back(before, point);
+    }
   }
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   points.clear();

@@ -60,7 +60,7 @@ std::vector<std::string> texts(const yaml::Node& node) {
 
 std::string StudyReader::column(const yaml::Node& node) const {
   if (!node) return {};
-  const std::string name = node.text();
+  std::string name = node.text();
   if (name.empty() || study_.table.has(name)) return name;
   std::string help = did_you_mean(name, study_.table.header());
   if (help.empty()) help = fmt::format("columns: {}", fmt::join(study_.table.header(), ", "));

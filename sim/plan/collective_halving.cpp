@@ -31,6 +31,8 @@ private:
   /// By rank: hops that it has sent and received, for which its next one waits.
   using Done = std::vector<std::vector<int>>;
 
+  std::vector<int>& done_by(int rank) { return before_[static_cast<std::size_t>(rank)]; }
+
   int send(int from, int to, double bytes, int line, const Done& before) {
     return maker_.add({.from = from,
                        .to = to,
@@ -50,8 +52,7 @@ private:
     for (int r = block.begin; r < block.begin + block.size; ++r)
       sent.push_back(send(r, block.begin + ((r - block.begin) ^ distance), 0.5 / distance, line, before));
     for (int i = 0; i < block.size; ++i)
-      before_[static_cast<std::size_t>(block.begin + i)] = {sent[static_cast<std::size_t>(i)],
-                                                            sent[static_cast<std::size_t>(i ^ distance)]};
+      done_by(block.begin + i) = {sent[static_cast<std::size_t>(i)], sent[static_cast<std::size_t>(i ^ distance)]};
   }
 
   /// Each rank of the smaller block has 1/size of the payload, which several of the larger one add to their own.
@@ -61,8 +62,8 @@ private:
     for (int i = 0; i < larger.size; ++i) {
       const int from = smaller.begin + i % smaller.size;
       const int id = send(from, larger.begin + i, 1.0 / larger.size, line, before);
-      before_[static_cast<std::size_t>(from)].push_back(id);
-      before_[static_cast<std::size_t>(larger.begin + i)].push_back(id);
+      done_by(from).push_back(id);
+      done_by(larger.begin + i).push_back(id);
     }
   }
 
@@ -71,7 +72,7 @@ private:
     const int line = maker_.pipeline(false);
     for (int i = 0; i < larger.size; ++i) {
       const int to = smaller.begin + i % smaller.size;
-      before_[static_cast<std::size_t>(to)].push_back(send(larger.begin + i, to, 1.0 / larger.size, line, before));
+      done_by(to).push_back(send(larger.begin + i, to, 1.0 / larger.size, line, before));
     }
   }
 

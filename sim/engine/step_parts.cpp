@@ -101,7 +101,7 @@ private:
   /// `ethernet`, as the cluster calls the link.
   [[nodiscard]] std::string class_of(const std::string& where) const {
     const auto node = node_of(where);
-    const std::string role = detail::role_of(where);
+    std::string role = detail::role_of(where);
     if (role == "up" || role == "down") return "leaf uplinks";
     if (!node) return role;
     const NodeGroup& group = problem_.cluster.group_of(*node);
@@ -116,7 +116,7 @@ private:
 
   [[nodiscard]] std::string words_of_link(const PathPiece& piece) const {
     const bool capped = piece.resource.starts_with("stream cap");
-    const std::string link = (capped ? "stream cap on " : "") + class_of(piece.where);
+    std::string link = (capped ? "stream cap on " : "") + class_of(piece.where);
     if (piece.op < 0) return link;
     const Op& op = problem_.plan.ops[static_cast<std::size_t>(piece.op)];
     if (const auto* all = std::get_if<Collective>(&op.body))

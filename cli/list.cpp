@@ -5,10 +5,14 @@
 
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
+#include "base/wrap.hpp"
 #include "cli/commands.hpp"
+#include "cli/settings.hpp"
+#include "cli/unknown.hpp"
 #include "models/reader.hpp"
 #include "platforms/reader.hpp"
 #include "strategies/reader.hpp"
+#include "strategies/search/space.hpp"
 #include "validate/study.hpp"
 
 namespace simsync {
@@ -80,11 +84,36 @@ void list_settings(const std::string& cluster) {
   for (const auto& key : parameter_keys(c)) std::cout << fmt::format("{}={}\n", key, parameter_text(c, key));
 }
 
+struct SpaceQuestion {
+  std::string model = "resnet50";
+  std::string cluster = "g4dn.12xlarge";
+  int workers = 64;
+  std::vector<std::string> settings;  ///< `DIMENSION=VALUES`, with or without `space.` before it
+};
+
+void list_space(const SpaceQuestion& question) {
+  std::map<std::string, std::string> given;
+  for (const auto& [key, value] : parse_settings(question.settings))
+    given[key.starts_with("space.") ? key.substr(std::string("space.").size()) : key] = value;
+  const Model model = find_model(question.model);
+  const Cluster cluster = grown_to(find_cluster(question.cluster), question.workers);
+  const SearchSpace space = make_space(given, cluster);
+  std::cout << "Dimensions of 'simsync search', each restricted or widened by --set space.DIMENSION=VALUES:\n";
+  for (const OptionInfo& dimension : space_dimensions()) {
+    const auto found = given.find(dimension.name);
+    std::cout << fmt::format("{}={}\n", dimension.name, found == given.end() ? dimension.fallback : found->second)
+              << "  " << wrapped(dimension.meaning, 96, 2) << '\n';
+  }
+  std::cout << fmt::format("{} on {} workers of {}: about 10^{:.0f} strategies, for each choice of the graph level\n",
+                           question.model, question.workers, question.cluster,
+                           log10_size(space, model, cluster, question.workers));
+}
+
 }  // namespace
 
 void setup_list(CLI::App& app, Outcome&) {
   auto* command = app.add_subcommand(
-      "list", "List models, clusters, devices, strategies, profiles, studies or settings that simsync knows");
+      "list", "List models, clusters, devices, strategies, profiles, studies, settings or what a search chooses from");
   command->require_subcommand(1);
   auto sizes = std::make_shared<bool>(false);
   auto* models = command->add_subcommand("models", "The model zoo");
@@ -103,6 +132,15 @@ void setup_list(CLI::App& app, Outcome&) {
   auto* settings = command->add_subcommand("settings", "Keys of --set");
   settings->add_option("--cluster", *cluster, "Whose keys")->capture_default_str();
   settings->callback([cluster] { list_settings(*cluster); });
+  auto question = std::make_shared<SpaceQuestion>();
+  auto* space = command->add_subcommand("space", "What 'simsync search' chooses from, and how large that is");
+  space->add_option("--model", question->model, "Whose variables are counted")->capture_default_str();
+  space->add_option("--cluster", question->cluster, "Whose servers are counted")->capture_default_str();
+  space->add_option("--workers", question->workers, "Devices that take part")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
+  space->add_option("--set", question->settings, "space.DIMENSION=VALUES, again and again")->check(key_and_value());
+  space->callback([question] { list_space(*question); });
 }
 
 }  // namespace simsync

@@ -52,14 +52,6 @@ std::string short_source(const std::string& provenance) {
   return provenance.substr(from, provenance.find(" (") - from);
 }
 
-/// A line of the summary, continued below where it is longer than the terminal is wide.
-void print_line(const std::string& label, const std::string& text) {
-  constexpr std::size_t kIndent = 15;
-  // Spaces at the beginning and between label and text would be taken for places to break.
-  const std::string body = wrapped(std::string(kIndent, '.') + text, terminal_style().width, kIndent);
-  std::cout << fmt::format("  {:<13}{}\n", label, body.substr(kIndent));
-}
-
 void print_summary(const PredictedRow& row, const Prediction& prediction, const std::string& basis, bool whole_source) {
   std::cout << wrapped(fmt::format("{} on {}, {} with {} worker{}, batch {} per worker", row.model, row.cluster,
                                    row.strategy, row.workers, row.workers == 1 ? "" : "s", row.batch),

@@ -1,5 +1,6 @@
 #include "cli/terminal.hpp"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -8,8 +9,10 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
 
 #include "base/parse_units.hpp"
+#include "base/wrap.hpp"
 
 namespace simsync {
 namespace {
@@ -81,6 +84,13 @@ std::string bar(double share, std::size_t width, const TerminalStyle& style) {
   for (long i = 0; i < eighths / kParts; ++i) out += "\u2588";
   out += kBlocks.at(static_cast<std::size_t>(eighths % kParts));
   return out + std::string(width - columns_of(out), ' ');
+}
+
+void print_line(const std::string& label, const std::string& text) {
+  constexpr std::size_t kIndent = 15;
+  // Spaces at the beginning and between label and text would be taken for places to break.
+  const std::string body = wrapped(std::string(kIndent, '.') + text, terminal_style().width, kIndent);
+  std::cout << fmt::format("  {:<13}{}\n", label, body.substr(kIndent));
 }
 
 }  // namespace simsync

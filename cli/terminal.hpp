@@ -23,4 +23,7 @@ std::string fitted(const std::string& text, std::size_t width, const TerminalSty
 /// spaces. What is not nothing is seen.
 std::string bar(double share, std::size_t width, const TerminalStyle& style);
 
+/// Prints a line of a summary, `  label        text`, continued below where it is longer than the terminal is wide.
+void print_line(const std::string& label, const std::string& text);
+
 }  // namespace simsync

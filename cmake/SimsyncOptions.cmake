@@ -22,10 +22,11 @@ if(SIMSYNC_SANITIZE)
   target_link_options(simsync_options INTERFACE -fsanitize=${SIMSYNC_SANITIZE})
 endif()
 
-# The two settings let ccache reuse files that were compiled with a precompiled header.
+# The sloppiness and -fpch-preprocess let ccache reuse files that were compiled with a precompiled header, the base
+# directory those of another clone.
 find_program(SIMSYNC_CCACHE ccache)
 if(SIMSYNC_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${SIMSYNC_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" "${SIMSYNC_CCACHE}")
   target_compile_options(simsync_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
 if(NOT CMAKE_BUILD_TYPE)

@@ -46,7 +46,7 @@ const BuilderInfo& find_builder(const std::string& name) {
 
 Strategy build_strategy(const std::string& builder, const BuildRequest& request) {
   const BuilderInfo& info = find_builder(builder);
-  const Options options(builder, info.options, request.options);
+  const Options options(fmt::format("strategy '{}'", builder), info.options, request.options);
   Strategy strategy;
   strategy.name = builder;
   strategy.graph.workers = request.workers;

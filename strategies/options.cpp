@@ -11,9 +11,9 @@
 
 namespace simsync {
 
-Options::Options(std::string builder, const std::vector<OptionInfo>& known,
+Options::Options(std::string owner, const std::vector<OptionInfo>& known,
                  const std::map<std::string, std::string>& given)
-    : builder_(std::move(builder)) {
+    : owner_(std::move(owner)) {
   std::vector<std::string> names;
   for (const auto& option : known) {
     names.push_back(option.name);
@@ -25,7 +25,7 @@ Options::Options(std::string builder, const std::vector<OptionInfo>& known,
     if (found == values_.end()) {
       std::string help = did_you_mean(name, names);
       if (help.empty()) help = fmt::format("known options: {}", fmt::join(names, ", "));
-      throw InputError(fmt::format("strategy '{}' has no option '{}'", builder_, name), help);
+      throw InputError(fmt::format("{} has no option '{}'", owner_, name), help);
     }
     found->second = value;
   }
@@ -38,11 +38,23 @@ const std::string& Options::text(const std::string& name) const {
 }
 
 void Options::fail(const std::string& name, const std::string& message, const std::string& help) const {
-  throw InputError(fmt::format("option '{}' of strategy '{}': {}", name, builder_, message), help);
+  throw InputError(fmt::format("option '{}' of {}: {}", name, owner_, message), help);
 }
 
-void Options::fail_choice(const std::string& name, const std::vector<std::string>& names) const {
-  fail(name, fmt::format("'{}' is not one of {}", text(name), fmt::join(names, ", ")), did_you_mean(text(name), names));
+void Options::fail_choice(const std::string& name, const std::string& value,
+                          const std::vector<std::string>& names) const {
+  fail(name, fmt::format("'{}' is not one of {}", value, fmt::join(names, ", ")), did_you_mean(value, names));
+}
+
+std::vector<std::string> Options::items(const std::string& name) const {
+  std::vector<std::string> out;
+  const std::string& all = text(name);
+  for (std::size_t at = 0; at <= all.size();) {
+    const std::size_t end = std::min(all.find(',', at), all.size());
+    out.push_back(all.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
 }
 
 bool Options::boolean(const std::string& name) const {

@@ -1,5 +1,6 @@
 // Options of builders: strict names, units and ranges, and the texts that `simsync list strategies` shows.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,11 +17,12 @@ struct OptionInfo {
   std::string meaning;
 };
 
-/// The options of one request, with defaults filled in from the builder's list.
+/// The options of one request, with defaults filled in from a list of what is known.
 class Options {
 public:
-  /// @throws InputError when `given` holds a name that is not in `known`.
-  Options(std::string builder, const std::vector<OptionInfo>& known, const std::map<std::string, std::string>& given);
+  /// `owner` is whose options they are, for messages: `strategy 'ddp'`. @throws InputError when `given` holds a name
+  /// that is not in `known`.
+  Options(std::string owner, const std::vector<OptionInfo>& known, const std::map<std::string, std::string>& given);
 
   // Each throws InputError when the text is not of the type or out of range, saying what was expected.
   [[nodiscard]] bool boolean(const std::string& name) const;
@@ -39,14 +41,30 @@ public:
       if (word == text(name)) return value;
       names.push_back(word);
     }
-    fail_choice(name, names);
+    fail_choice(name, text(name), names);
+  }
+  /// The values of a list, separated by commas, each once.
+  template <class E>
+  [[nodiscard]] std::vector<E> some_of(const std::string& name, const Words<E>& words) const {
+    std::vector<E> out;
+    std::vector<std::string> names;
+    for (const auto& [word, value] : words) names.push_back(word);
+    for (const std::string& item : items(name)) {
+      const auto found = std::find(names.begin(), names.end(), item);
+      if (found == names.end()) fail_choice(name, item, names);
+      const E value = words[static_cast<std::size_t>(found - names.begin())].second;
+      if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+    }
+    return out;
   }
   /// For a rule of the builder that the value breaks.
   [[noreturn]] void fail(const std::string& name, const std::string& message, const std::string& help = {}) const;
 
 private:
-  [[noreturn]] void fail_choice(const std::string& name, const std::vector<std::string>& names) const;
-  std::string builder_;
+  [[noreturn]] void fail_choice(const std::string& name, const std::string& value,
+                                const std::vector<std::string>& names) const;
+  [[nodiscard]] std::vector<std::string> items(const std::string& name) const;
+  std::string owner_;
   std::map<std::string, std::string> values_;
 };
 

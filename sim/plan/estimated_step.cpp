@@ -85,6 +85,10 @@ private:
   void order_by_priority();
   void note_arrival(const Message& message, std::vector<double>& arrived) const;
   double use_servers(const Pass& pass, std::vector<double>& arrived);
+  /// Whether workers apply the optimizer.
+  [[nodiscard]] bool updates_here() const {
+    return !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
+  }
   [[nodiscard]] StepLoads loads() const;
 
   const EstimateContext& c_;
@@ -207,8 +211,7 @@ double EstimatedStep::iterate() {
   if (!graph_.pull_at_step_start) finish_messages();
   for (const Message& message : messages_) note_arrival(message, arrived);
   const double all = *std::max_element(arrived.begin(), arrived.end());
-  const bool updates_here = !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
-  const double update = updates_here ? c_.update : 0.0;
+  const double update = updates_here() ? c_.update : 0.0;
   device_free_ = pass.end + rebuild_;
   std::fill(gates_.begin(), gates_.end(), 0.0);
   if (graph_.gate == Gate::PerVariable) {
@@ -299,7 +302,7 @@ StepLoads EstimatedStep::loads() const {
   for (Seconds* kind : {&out.copies, &out.worker_link, &out.server_link, &out.host_threads, &out.server_threads})
     *kind *= times;
   out.collectives = Seconds{times * stream_.busy};
-  out.compute = Seconds{c_.profile.micro_steps * (ahead_ + pass_) + c_.update};
+  out.compute = Seconds{c_.profile.micro_steps * (ahead_ + pass_) + (updates_here() ? c_.update : 0.0)};
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include "platforms/cluster.hpp"
 #include "sim/plan/plan.hpp"
 #include "strategies/strategy.hpp"
+#include "strategies/wire_bytes.hpp"
 
 namespace simsync::detail {
 
@@ -89,10 +90,6 @@ struct PlanWriter {
   [[nodiscard]] bool hosts_alike() const;  ///< in ranks, threads and rates
 };
 
-/// Bytes of a shard's gradient on the wire under the variable's compressor.
-double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch);
-/// The part of wire_bytes that is indices of rows: 0 unless the gradient travels sparse.
-double index_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements, std::int64_t batch);
 /// Pieces of at most `limit` bytes, 1 when there is no limit. @throws PlanError above kMostOps.
 int pieces_of(double bytes, double limit);
 /// Time to encode and decode it on the device: it is read and written once each way.

@@ -171,6 +171,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
           .options = settings.options,
           .errors = {.compute = settings.compute_error, .network = settings.network_error},
           .network = network,
+          .optimizer = settings.optimizer,
           .memory = std::move(memory),
           .ignore_memory = settings.ignore_memory,
           .notes = std::move(notes)};

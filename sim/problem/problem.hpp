@@ -54,6 +54,7 @@ struct Problem {
   ReplayOptions options;
   SaidErrors errors;
   NetworkBasis network = NetworkBasis::File;
+  OptimizerState optimizer;
   RankMemory memory;
   bool ignore_memory = false;      ///< predict it although it does not fit
   std::vector<std::string> notes;  ///< what was decided otherwise than the request may suggest, for people

@@ -1,0 +1,375 @@
+#include "strategies/search/search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
+#include "base/output_file.hpp"
+#include "base/parse_units.hpp"
+#include "base/progress_bar.hpp"
+#include "base/wrap.hpp"
+#include "cli/commands.hpp"
+#include "cli/outputs.hpp"
+#include "cli/resumed_inputs.hpp"
+#include "cli/settings.hpp"
+#include "cli/terminal.hpp"
+#include "cli/unknown.hpp"
+#include "cli/worker_pool.hpp"
+#include "sim/engine/evaluators.hpp"
+#include "strategies/builders.hpp"
+#include "strategies/reader.hpp"
+#include "strategies/search/describe.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr const char* kSpacePrefix = "space.";
+constexpr const char* kReplay = "replay";
+constexpr const char* kEstimate = "estimate";
+
+struct SearchFlags {
+  PredictRequest request;
+  std::int64_t batch = 0;
+  std::vector<std::string> settings;
+  std::string method = "autosync";
+  std::string evaluator = kReplay;
+  SearchOptions options;
+  std::string out;
+  std::string csv;
+  int jobs = 1;
+  bool resume = false;
+};
+
+/// What is asked, with the dimensions of the space apart. `--set strategy.*` says what all strategies have: micro-steps
+/// and recomputation.
+struct Question {
+  PredictRequest request;
+  std::map<std::string, std::string> space;
+};
+
+Question question_of(const SearchFlags& flags) {
+  Question out{flags.request, {}};
+  // The question's own strategy says what every candidate has: workers, micro-steps, recomputation.
+  out.request.strategy = "ddp";
+  if (flags.batch != 0) out.request.batch = flags.batch;
+  for (auto& [key, value] : parse_settings(flags.settings)) {
+    if (key.starts_with(kSpacePrefix)) {
+      out.space[key.substr(std::string(kSpacePrefix).size())] = value;
+    } else {
+      out.request.settings.emplace_back(key, value);
+    }
+  }
+  for (const auto& [key, value] : out.request.settings)
+    if (key.starts_with("strategy.") && key != "strategy.micro_steps" && key != "strategy.recompute")
+      throw InputError(fmt::format("--set {}: a search chooses strategies by itself", key),
+                       "what all of them have are strategy.micro_steps and strategy.recompute; 'simsync list space' "
+                       "shows what can be restricted, with --set space.DIMENSION=VALUES");
+  return out;
+}
+
+/// Those that fit to model and cluster, and whose steps are alike.
+std::vector<std::pair<std::string, Strategy>> builders_of(const Question& question, const Problem& problem) {
+  std::map<std::string, std::string> options;
+  for (const auto& [key, value] : question.request.settings)
+    if (key.starts_with("strategy.")) options[key.substr(std::string("strategy.").size())] = value;
+  std::vector<std::pair<std::string, Strategy>> out;
+  for (const std::string& name : known_builders()) {
+    try {
+      Strategy strategy = build_strategy(name, {.model = problem.model,
+                                                .cluster = problem.cluster,
+                                                .workers = question.request.workers,
+                                                .batch = problem.samples(),
+                                                .options = options});
+      out.emplace_back(name, std::move(strategy));
+    } catch (const PlanError&) {
+      continue;  // as a sweep skips it
+    }
+  }
+  return out;
+}
+
+const std::vector<std::string>& trial_header() {
+  static const std::vector<std::string> kHeader{
+      "trial", "round", "origin", "strategy_id", "schedule", "step_time_s", "estimated_step_time_s", "bound_s"};
+  return kHeader;
+}
+
+const char* schedule_name(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::ReadAtStart:
+      return "read-at-start";
+    case Schedule::WaitFree:
+      return "wait-free";
+    case Schedule::Priority:
+      return "priority";
+    case Schedule::Sharded:
+      return "sharded";
+  }
+  return "";
+}
+
+/// Seconds with all their digits, so that what is read back is the same number.
+std::string exact(Seconds time) {
+  return fmt::format("{:.17g}", time.value());
+}
+
+std::vector<std::string> trial_cells(const Candidate& candidate, int number, int round,
+                                     const std::optional<Seconds>& step) {
+  return {std::to_string(number),
+          std::to_string(round),
+          candidate.origin,
+          candidate.id,
+          schedule_name(schedule_of(candidate.strategy)),
+          step ? exact(*step) : "",
+          exact(candidate.estimate.step),
+          exact(candidate.estimate.bound)};
+}
+
+/// Runs trials in worker processes, takes those that the table of a search before has, and writes a row for each.
+class Trials {
+public:
+  Trials(const SearchFlags& flags, Evaluator& evaluator, RowFile* file, ProgressBar& progress)
+      : flags_(flags), evaluator_(evaluator), file_(file), progress_(progress) {}
+
+  std::vector<std::optional<Seconds>> run(const std::vector<Candidate>& candidates, int first, int round) {
+    std::vector<std::optional<Seconds>> out(candidates.size());
+    std::size_t known = 0;
+    for (; known < candidates.size() && is_known(first, known); ++known) {
+      out[known] = found(candidates[known], static_cast<std::size_t>(first) + known);
+      note(candidates[known], out[known]);
+    }
+    const auto work = [&](std::size_t i) -> std::string {
+      try {
+        return exact(evaluator_.evaluate(candidates[known + i].strategy).step);
+      } catch (const PlanError&) {
+        return " ";  // it cannot run
+      }
+    };
+    const auto done = [&](std::size_t i, const std::string& text) {
+      const std::size_t at = known + i;
+      if (const auto step = parse_number(text)) out[at] = Seconds{*step};
+      if (file_ != nullptr)
+        file_->append(csv_row(trial_cells(candidates[at], first + static_cast<int>(at), round, out[at])));
+      note(candidates[at], out[at]);
+    };
+    run_in_processes(candidates.size() - known, flags_.jobs, work, done);
+    return out;
+  }
+
+private:
+  [[nodiscard]] bool is_known(int first, std::size_t at) const {
+    return file_ != nullptr && static_cast<std::size_t>(first) + at < file_->found().size();
+  }
+
+  std::optional<Seconds> found(const Candidate& candidate, std::size_t row) const {
+    const CsvTable& table = file_->found();
+    if (table.cell(row, "strategy_id") != candidate.id)
+      table.refuse(row,
+                   fmt::format("this search tries strategy {} here, the table has {}", candidate.id,
+                               table.cell(row, "strategy_id")),
+                   "--resume goes on with the same method, seed, budgets and inputs; begin anew without it");
+    const auto step = table.number(row, "step_time_s");
+    return step ? std::optional(Seconds{*step}) : std::nullopt;
+  }
+
+  void note(const Candidate& candidate, const std::optional<Seconds>& step) {
+    ++count_;
+    if (step && (!best_ || *step < *best_)) {
+      best_ = step;
+      best_origin_ = candidate.origin;
+    }
+    progress_.set(count_, best_ ? fmt::format("best so far {} ({})", format_seconds(*best_), best_origin_) : "");
+  }
+
+  const SearchFlags& flags_;
+  Evaluator& evaluator_;
+  RowFile* file_;
+  ProgressBar& progress_;
+  std::size_t count_ = 0;
+  std::optional<Seconds> best_;
+  std::string best_origin_;
+};
+
+/// A step by the reference solver; the native solver's where trials are replays, an estimate's where they are that.
+Seconds confirmed(const Problem& problem, const Strategy& strategy) {
+  return replaying_evaluator(problem, Solver::SimGrid)->evaluate(strategy).step;
+}
+
+/// Of the trials that are no builders: how many beat the best builder.
+std::string hit_rate(const SearchResult& result) {
+  const Trial* builder = result.best_builder();
+  std::size_t count = 0;
+  std::size_t hits = 0;
+  for (const Trial& trial : result.trials) {
+    if (trial.round == 0) continue;
+    ++count;
+    if (builder != nullptr && trial.step && *trial.step < *builder->step) ++hits;
+  }
+  if (count == 0) return "none besides builders";
+  return fmt::format("{} besides {} builders; {} of them ({:.0f} %) beat the best builder", count,
+                     result.trials.size() - count, hits,
+                     100.0 * static_cast<double>(hits) / static_cast<double>(count));
+}
+
+std::string trial_name(const Trial& trial) {
+  return trial.round == 0 ? trial.candidate.origin : fmt::format("trial {}, {}", trial.number, trial.candidate.origin);
+}
+
+void print_description(const std::string& title, const Strategy& strategy, const Model& model) {
+  constexpr std::size_t kIndent = 4;
+  std::cout << title << ":\n";
+  for (const std::string& line : describe(strategy, model))
+    std::cout << "  " << wrapped("- " + line, terminal_style().width - 2, kIndent) << '\n';
+}
+
+void print_report(const SearchFlags& flags, const Problem& problem, const SearchResult& result) {
+  const Trial* best = result.best();
+  const Trial* builder = result.best_builder();
+  std::cout << wrapped(
+                   fmt::format("{} on {}, {} worker{}, batch {} per worker: {}, {} by {}, seed {}", flags.request.model,
+                               flags.request.cluster, flags.request.workers, flags.request.workers == 1 ? "" : "s",
+                               problem.samples(), flags.method,
+                               flags.options.trials == 1 ? "1 trial" : fmt::format("{} trials", flags.options.trials),
+                               flags.evaluator, flags.options.seed),
+                   terminal_style().width)
+            << '\n';
+  print_line("candidates",
+             fmt::format("{} estimated, of which {} do not fit into memory", result.candidates, result.too_large));
+  print_line("trials", hit_rate(result));
+  const Seconds step = confirmed(problem, best->candidate.strategy);
+  print_line("best", fmt::format("{} ({}; {:.0f} % of it is the busiest resource alone)", format_seconds(step),
+                                 trial_name(*best), 100.0 * best->candidate.estimate.bound / step));
+  if (builder != nullptr) {
+    const Seconds known = confirmed(problem, builder->candidate.strategy);
+    print_line("best builder", fmt::format("{} ({})", format_seconds(known), builder->candidate.origin));
+    constexpr double kSimulated = 1.001;  // to which steps are simulated
+    print_line("gain", known / step < kSimulated ? "none: equally fast within the 0.1 % to which steps are simulated"
+                                                 : fmt::format("{:.3f}x", known / step));
+  }
+  print_description("The best", best->candidate.strategy, problem.model);
+  if (builder != nullptr && builder != best)
+    print_description(fmt::format("The best builder, {}", builder->candidate.origin), builder->candidate.strategy,
+                      problem.model);
+  for (const std::string& line : framework_settings(best->candidate.strategy, problem.model)) std::cout << line << '\n';
+}
+
+void check_flags(const SearchFlags& flags) {
+  if (flags.resume && (flags.csv.empty() || flags.csv == "-"))
+    throw InputError("--resume needs the file to go on with: --csv FILE");
+}
+
+void run_search(const SearchFlags& flags) {
+  check_flags(flags);
+  const Question question = question_of(flags);
+  const Problem problem = prepare(question.request);
+  const SearchTarget target{.model = problem.model,
+                            .cluster = problem.cluster,
+                            .workers = question.request.workers,
+                            .micro_steps = problem.strategy.graph.micro_steps,
+                            .recompute = problem.strategy.graph.recompute};
+  const StrategySampler sampler(make_space(question.space, problem.cluster), target);
+  const auto estimates = estimating_evaluator(problem);
+  const auto trials_by = flags.evaluator == kEstimate ? estimating_evaluator(problem) : replaying_evaluator(problem);
+  std::optional<RowFile> file;
+  if (!flags.csv.empty()) {
+    file.emplace(open_resumable(flags.csv, csv_row(trial_header()), flags.resume));
+    tell_how_to_resume(flags.csv);
+  }
+  SearchOptions options = flags.options;
+  for (const auto& [word, method] : search_method_words())
+    if (word == flags.method) options.method = method;
+  SearchProblem asked{
+      .sampler = sampler,
+      .samples = problem.samples(),
+      .estimates = *estimates,
+      .builders = builders_of(question, problem),
+      .fits =
+          [&](const Strategy& strategy) {
+            return problem.ignore_memory ||
+                   rank_memory(problem.model, problem.cluster, strategy, problem.profile, problem.optimizer).fits();
+          },
+      .run = {}};
+  SearchResult result;
+  {
+    ProgressBar progress(asked.builders.size() + static_cast<std::size_t>(options.trials));
+    Trials trials(flags, *trials_by, file ? &*file : nullptr, progress);
+    asked.run = [&](const std::vector<Candidate>& candidates, int first, int round) {
+      return trials.run(candidates, first, round);
+    };
+    result = search(asked, options);
+  }
+  if (result.best() == nullptr)
+    throw PlanError(fmt::format("no strategy could run: {} of {} candidates did not fit into memory", result.too_large,
+                                result.candidates));
+  if (!flags.out.empty()) {
+    Strategy best = result.best()->candidate.strategy;
+    if (result.best()->round > 0) best.name = fmt::format("{}-{}", flags.method, result.best()->candidate.id);
+    write_file(flags.out, to_yaml(best, problem.model));
+  }
+  if (flags.csv != "-") print_report(flags, problem, result);
+}
+
+}  // namespace
+
+void setup_search(CLI::App& app, Outcome&) {
+  auto flags = std::make_shared<SearchFlags>();
+  auto* command = app.add_subcommand("search", "Look for the fastest strategy, variable by variable");
+  command->add_option("--model", flags->request.model, "Model: a name ('simsync list models') or a path")->required();
+  command->add_option("--cluster", flags->request.cluster, "Cluster: a name ('simsync list clusters') or a path")
+      ->required();
+  command->add_option("--workers", flags->request.workers, "Devices that take part, filled node by node")
+      ->required()
+      ->check(whole_number(1, 1'000'000));
+  command->add_option("--batch", flags->batch, "Samples per worker and step (default: the model's)")
+      ->check(whole_number(1, 100'000'000));
+  command->add_option("--calibration", flags->request.calibration, "Fitted numbers of the cluster: a file of calibrate")
+      ->check(file_name());
+  command
+      ->add_option("--set", flags->settings,
+                   "key=value, again and again ('simsync list settings'); space.DIMENSION=VALUES restricts what is "
+                   "searched ('simsync list space')")
+      ->check(key_and_value());
+  std::vector<std::string> methods;
+  for (const auto& [word, method] : search_method_words()) methods.push_back(word);
+  command
+      ->add_option("--method", flags->method,
+                   "random: every draw is a trial; anneal; mutate: children of the best trials; autosync: draws that a "
+                   "ranker sifts; exhaustive: a small space")
+      ->check(CLI::IsMember(methods))
+      ->capture_default_str();
+  command->add_option("--evaluator", flags->evaluator, "What a trial is: replay (simulated) or estimate")
+      ->check(CLI::IsMember({kReplay, kEstimate}))
+      ->capture_default_str();
+  command->add_option("--trials", flags->options.trials, "Trials besides those of all builders")
+      ->check(whole_number(0, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--round", flags->options.round, "Trials before the ranker learns from them")
+      ->check(whole_number(1, 1'000'000))
+      ->capture_default_str();
+  command->add_option("--candidates", flags->options.candidates, "Strategies that are estimated for each round")
+      ->check(whole_number(1, 10'000'000))
+      ->capture_default_str();
+  command
+      ->add_option("--diversity", flags->options.diversity,
+                   "How much a trial is worth for being unlike the others of its round, in standard deviations of the "
+                   "score")
+      ->check(number_between(0.0, 100.0))
+      ->capture_default_str();
+  command->add_option("--seed", flags->options.seed, "For everything that is drawn")->capture_default_str();
+  command->add_option("--jobs", flags->jobs, "Trials that run side by side, a process each")
+      ->check(whole_number(1, 256))
+      ->capture_default_str();
+  command->add_option("--out", flags->out, "Write the best strategy to this file, for --strategy")
+      ->check(output_file("--out"));
+  command->add_option("--csv", flags->csv, "Write a row for every trial to this file, or to standard output with '-'")
+      ->check(output_file("--csv"));
+  command->add_flag("--resume", flags->resume, "Go on with the trials that the file of --csv has");
+  command->callback([flags] { run_search(*flags); });
+}
+
+}  // namespace simsync

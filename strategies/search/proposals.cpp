@@ -1,0 +1,236 @@
+#include "strategies/search/proposals.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "base/error.hpp"
+
+namespace simsync::detail {
+namespace {
+
+constexpr const char* kDrawn = "drawn";
+constexpr const char* kChanged = "changed";
+constexpr const char* kCrossed = "crossed";
+/// Attempts for each candidate that is wanted before a search gives up: what is drawn may be known or not fit.
+constexpr std::size_t kMostAttempts = 20;
+
+class RandomProposals final : public Proposals {
+public:
+  std::vector<Candidate> next(SearchState& state, std::size_t count) override {
+    std::vector<Candidate> out;
+    for (std::size_t attempt = 0; out.size() < count && attempt < kMostAttempts * count; ++attempt) {
+      auto candidate = state.considered(state.problem.sampler.draw(state.choices), kDrawn);
+      if (candidate && state.note_new(*candidate)) out.push_back(std::move(*candidate));
+    }
+    return out;
+  }
+};
+
+/// What a variable's configuration is, whatever its servers and groups, as AutoSync compares strategies.
+using Shape = std::vector<std::uint64_t>;  ///< by variable
+
+Shape shape_of(const Strategy& strategy) {
+  Shape out;
+  for (const VariableStrategy& entry : strategy.variables) {
+    std::uint64_t key =
+        static_cast<std::uint64_t>(entry.partition_axis + 2) * 4 + static_cast<std::uint64_t>(entry.compressor);
+    for (const Shard& shard : entry.shards) key = stream_seed(key, {shard.synchronizer.index()});
+    out.push_back(key);
+  }
+  return out;
+}
+
+/// Share of the model's bytes that two strategies configure alike.
+double similarity(const Shape& a, const Shape& b, const Model& model) {
+  double alike = 0.0;
+  double all = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto bytes = static_cast<double>(model.variable(i).bytes().count);
+    all += bytes;
+    if (a[i] == b[i]) alike += bytes;
+  }
+  return all > 0.0 ? alike / all : 1.0;
+}
+
+/// The best by score of those that are not alike: greedily the one with the highest worth, which falls with its
+/// similarity to what was picked before.
+std::vector<Candidate> picked(SearchState& state, std::vector<Candidate> all, std::size_t count) {
+  const Model& model = state.problem.sampler.target().model;
+  std::vector<double> worth;
+  std::vector<Shape> shapes;
+  for (const Candidate& candidate : all) {
+    worth.push_back(-state.score(candidate));
+    shapes.push_back(shape_of(candidate.strategy));
+  }
+  const double mean =
+      std::accumulate(worth.begin(), worth.end(), 0.0) / static_cast<double>(std::max<std::size_t>(1, worth.size()));
+  double squares = 0.0;
+  for (const double value : worth) squares += (value - mean) * (value - mean);
+  const double deviation = std::sqrt(squares / static_cast<double>(std::max<std::size_t>(1, worth.size())));
+  std::vector<double> nearest(all.size(), 0.0);  // to any pick
+  std::vector<bool> taken(all.size(), false);
+  std::vector<Candidate> out;
+  while (out.size() < count) {
+    std::size_t best = all.size();
+    double most = 0.0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double value = worth[i] - state.options.diversity * deviation * nearest[i];
+      if (!taken[i] && (best == all.size() || value > most)) {
+        best = i;
+        most = value;
+      }
+    }
+    if (best == all.size()) break;
+    taken[best] = true;
+    if (!state.note_new(all[best])) continue;
+    out.push_back(std::move(all[best]));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (!taken[i]) nearest[i] = std::max(nearest[i], similarity(shapes[best], shapes[i], model));
+  }
+  return out;
+}
+
+/// What is left of `all` when the half that the ranker calls slower is rejected.
+std::vector<Candidate> faster_half(const SearchState& state, std::vector<Candidate> all) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < all.size(); ++i) order.emplace_back(state.score(all[i]), i);
+  std::sort(order.begin(), order.end());
+  std::vector<Candidate> out;
+  for (std::size_t i = 0; i < (order.size() + 1) / 2; ++i) out.push_back(std::move(all[order[i].second]));
+  return out;
+}
+
+class AutoSyncProposals final : public Proposals {
+public:
+  std::vector<Candidate> next(SearchState& state, std::size_t count) override {
+    std::vector<Candidate> drawn;
+    for (int i = 0; i < state.options.candidates; ++i) {
+      auto candidate = state.considered(state.problem.sampler.draw(state.choices), kDrawn);
+      if (candidate) drawn.push_back(std::move(*candidate));
+    }
+    return picked(state, faster_half(state, std::move(drawn)), count);
+  }
+};
+
+class MutateProposals final : public Proposals {
+public:
+  std::vector<Candidate> next(SearchState& state, std::size_t count) override {
+    const std::vector<std::size_t> ranking = state.fastest();
+    if (ranking.empty()) return RandomProposals().next(state, count);
+    std::vector<Candidate> children;
+    for (int i = 0; i < state.options.candidates; ++i) {
+      auto child = child_of(state, ranking);
+      if (child) children.push_back(std::move(*child));
+    }
+    return picked(state, std::move(children), count);
+  }
+
+private:
+  static constexpr std::size_t kParents = 10;
+  static constexpr double kCrossings = 0.2;
+
+  static std::optional<Candidate> child_of(SearchState& state, const std::vector<std::size_t>& ranking) {
+    const StrategySampler& sampler = state.problem.sampler;
+    const std::size_t parents = std::min(kParents, ranking.size());
+    const auto parent = [&]() -> const Strategy& {
+      return state.result.trials[ranking[state.choices.below(parents)]].candidate.strategy;
+    };
+    if (state.choices.coin(kCrossings))
+      return state.considered(sampler.crossed(parent(), parent(), state.choices), kCrossed);
+    Strategy child = parent();
+    // Mostly one change; now and then several, to get away from where one does not help.
+    do child = sampler.mutated(child, state.choices);
+    while (state.choices.coin(0.4));
+    return state.considered(std::move(child), kChanged);
+  }
+};
+
+/// Metropolis on the score, which falls from chain to chain to that of the best trial.
+class AnnealProposals final : public Proposals {
+public:
+  std::vector<Candidate> next(SearchState& state, std::size_t count) override {
+    const std::vector<std::size_t> ranking = state.fastest();
+    if (ranking.empty()) return RandomProposals().next(state, count);
+    Candidate now = state.result.trials[ranking.front()].candidate;
+    double energy = state.score(now);
+    double scale = 0.0;
+    std::vector<Candidate> visited;
+    for (int step = 0; step < state.options.candidates; ++step) {
+      auto next = state.considered(state.problem.sampler.mutated(now.strategy, state.choices), kChanged);
+      if (!next) continue;
+      const double at = state.score(*next);
+      // The temperature is a part of the mean change, and falls by four orders of magnitude.
+      scale += (std::abs(at - energy) - scale) / (step + 1.0);
+      const double temperature = 0.3 * scale * std::pow(1e-4, static_cast<double>(step) / state.options.candidates);
+      visited.push_back(*next);
+      const bool accepted =
+          at <= energy || (temperature > 0.0 && state.choices.coin(std::exp((energy - at) / temperature)));
+      if (!accepted) continue;
+      now = std::move(*next);
+      energy = at;
+    }
+    return picked(state, std::move(visited), count);
+  }
+};
+
+class ExhaustiveProposals final : public Proposals {
+public:
+  std::vector<Candidate> next(SearchState& state, std::size_t count) override {
+    if (!is_drawn_) draw_all(state);
+    std::vector<Candidate> out;
+    for (; out.size() < count && at_ < all_.size(); ++at_)
+      if (state.note_new(all_[at_])) out.push_back(std::move(all_[at_]));
+    return out;
+  }
+
+private:
+  /// In the order of their estimates.
+  void draw_all(SearchState& state) {
+    is_drawn_ = true;
+    SearchSpace space = state.problem.sampler.space();
+    space.server_rules = {ServerRule::Random};
+    space.group_rules = {GroupRule::Random};
+    const StrategySampler sampler(space, state.problem.sampler.target());
+    AllChoices choices;
+    std::int64_t count = 0;
+    do {
+      if (++count > kMostExhaustive)
+        throw InputError(fmt::format("the search space has more than {} strategies: too many for an exhaustive search",
+                                     kMostExhaustive),
+                         "restrict it ('simsync list space' shows its dimensions), or choose another method");
+      auto candidate = state.considered(sampler.draw(choices), kDrawn);
+      if (candidate) all_.push_back(std::move(*candidate));
+    } while (choices.next());
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.estimate.step < b.estimate.step; });
+  }
+
+  bool is_drawn_ = false;
+  std::vector<Candidate> all_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Proposals> make_proposals(SearchMethod method) {
+  switch (method) {
+    case SearchMethod::Random:
+      return std::make_unique<RandomProposals>();
+    case SearchMethod::Anneal:
+      return std::make_unique<AnnealProposals>();
+    case SearchMethod::Mutate:
+      return std::make_unique<MutateProposals>();
+    case SearchMethod::AutoSync:
+      return std::make_unique<AutoSyncProposals>();
+    case SearchMethod::Exhaustive:
+      return std::make_unique<ExhaustiveProposals>();
+  }
+  SIMSYNC_ASSERT(false);
+  return nullptr;
+}
+
+}  // namespace simsync::detail

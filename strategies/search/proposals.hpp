@@ -1,0 +1,53 @@
+// Which strategies a search tries next, by method. Private to strategies/search.
+#pragma once
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "strategies/search/ranker.hpp"
+#include "strategies/search/search.hpp"
+
+namespace simsync::detail {
+
+/// What a search has seen so far. Proposals are made from it.
+class SearchState {
+public:
+  SearchState(const SearchProblem& asked, const SearchOptions& how) : problem(asked), options(how), choices(how.seed) {}
+
+  /// With its estimate; nothing for what cannot run or does not fit.
+  std::optional<Candidate> considered(Strategy strategy, std::string origin);
+  /// Whether it is new; it is not new again.
+  bool note_new(Candidate& candidate);
+  void add(Trial trial);
+  /// Learns from all trials that ran.
+  void learn();
+  /// The higher, the slower: of the ranker, or the estimate while there is nothing to learn from.
+  [[nodiscard]] double score(const Candidate& candidate) const;
+  /// Indices of trials that ran, the fastest first.
+  [[nodiscard]] std::vector<std::size_t> fastest() const;
+
+  const SearchProblem& problem;
+  const SearchOptions& options;
+  RandomChoices choices;
+  SearchResult result;
+
+private:
+  [[nodiscard]] std::vector<double> features(const Candidate& candidate) const;
+  std::set<std::string> known_;  ///< ids
+  std::vector<Example> examples_;
+  std::unique_ptr<Ranker> ranker_;
+};
+
+class Proposals {
+public:
+  Proposals() = default;
+  virtual ~Proposals() = default;
+  Proposals(const Proposals&) = delete;
+  Proposals& operator=(const Proposals&) = delete;
+  /// At most `count` new candidates; none: there are no more.
+  virtual std::vector<Candidate> next(SearchState& state, std::size_t count) = 0;
+};
+
+std::unique_ptr<Proposals> make_proposals(SearchMethod method);
+
+}  // namespace simsync::detail

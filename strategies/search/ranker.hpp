@@ -1,0 +1,55 @@
+// Learns from trials which of two strategies is faster.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/search/features.hpp"
+
+namespace simsync {
+
+/// What a trial of a strategy has taught.
+struct Example {
+  std::vector<double> features;
+  double step = 0.0;  ///< s
+  /// Only steps of one domain are compared: one model on one cluster with one number of workers and one batch.
+  int domain = 0;
+  double shards = 0.0;  ///< of nearly equal steps the one with more shards counts as slower
+};
+
+/// Steps whose ratio is nearer to 1 than this are equal as far as trials can tell.
+inline constexpr double kNearTie = 0.005;
+
+class Ranker {
+public:
+  Ranker() = default;
+  virtual ~Ranker() = default;
+  Ranker(const Ranker&) = delete;
+  Ranker& operator=(const Ranker&) = delete;
+
+  /// Forgets what it knew. Needs two examples of one domain. Deterministic.
+  virtual void fit(const std::vector<Example>& examples) = 0;
+  /// The higher, the slower. Scores compare within a domain. Needs a fit().
+  [[nodiscard]] virtual double score(const std::vector<double>& features) const = 0;
+};
+
+struct LinearRankerOptions {
+  /// A feature that ranks by itself, such as the logarithm of an estimate: its weight has no penalty, and without
+  /// examples it is all that counts. None: all features are alike.
+  std::optional<std::size_t> prior;
+  /// Of the squared weights of standardized features, beside the mean loss of a pair. Of several the one that ranks
+  /// best in a cross-validation with five folds.
+  std::vector<double> penalties{1e-3, 1e-2, 1e-1, 1.0, 10.0};
+  std::size_t most_pairs = 5'000;  ///< evenly among all, if there are more
+};
+
+/// A weighted sum of standardized features. Its weights minimize the logistic loss of the differences of pairs: the
+/// linear simulator of AutoSync, but by Newton's method, which needs neither seed nor learning rate.
+std::unique_ptr<Ranker> linear_ranker(LinearRankerOptions options = {});
+
+/// Share of pairs of one domain, nearly equal ones apart, whose order `scores` has as `examples`. Equal scores count
+/// half. Nothing to compare: 1.
+double pairwise_accuracy(const std::vector<Example>& examples, const std::vector<double>& scores);
+
+}  // namespace simsync

@@ -1,0 +1,147 @@
+#include "strategies/search/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/sha256.hpp"
+#include "strategies/reader.hpp"
+#include "strategies/search/proposals.hpp"
+
+namespace simsync {
+namespace detail {
+
+std::optional<Candidate> SearchState::considered(Strategy strategy, std::string origin) {
+  Candidate out{.strategy = std::move(strategy), .origin = std::move(origin), .id = {}, .estimate = {}};
+  try {
+    out.estimate = problem.estimates.evaluate(out.strategy);
+  } catch (const PlanError&) {
+    return std::nullopt;
+  }
+  ++result.candidates;
+  if (problem.fits(out.strategy)) return out;
+  ++result.too_large;
+  return std::nullopt;
+}
+
+bool SearchState::note_new(Candidate& candidate) {
+  if (candidate.id.empty()) candidate.id = strategy_id(candidate.strategy, problem.sampler.target().model);
+  return known_.insert(candidate.id).second;
+}
+
+std::vector<double> SearchState::features(const Candidate& candidate) const {
+  return strategy_features(candidate.strategy, problem.sampler.target(), problem.samples, candidate.estimate);
+}
+
+void SearchState::add(Trial trial) {
+  if (trial.step) {
+    double shards = 0.0;
+    for (const VariableStrategy& entry : trial.candidate.strategy.variables)
+      shards += static_cast<double>(entry.shards.size());
+    examples_.push_back({.features = features(trial.candidate), .step = trial.step->value(), .shards = shards});
+  }
+  result.trials.push_back(std::move(trial));
+}
+
+void SearchState::learn() {
+  constexpr std::size_t kFewest = 10;  // fewer say less than the estimate
+  if (examples_.size() < kFewest) return;
+  const auto& names = strategy_schema().names;
+  const auto prior = std::find(names.begin(), names.end(), "log_estimate") - names.begin();
+  ranker_ = linear_ranker({.prior = static_cast<std::size_t>(prior)});
+  ranker_->fit(examples_);
+}
+
+double SearchState::score(const Candidate& candidate) const {
+  return ranker_ ? ranker_->score(features(candidate)) : std::log(candidate.estimate.step.value());
+}
+
+std::vector<std::size_t> SearchState::fastest() const {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < result.trials.size(); ++i)
+    if (result.trials[i].step) out.push_back(i);
+  std::stable_sort(out.begin(), out.end(),
+                   [&](std::size_t a, std::size_t b) { return *result.trials[a].step < *result.trials[b].step; });
+  return out;
+}
+
+}  // namespace detail
+
+namespace {
+
+using detail::SearchState;
+
+void run(SearchState& state, std::vector<Candidate> candidates, int round) {
+  const auto first = static_cast<int>(state.result.trials.size());
+  const auto steps = state.problem.run(candidates, first, round);
+  SIMSYNC_ASSERT(steps.size() == candidates.size());
+  for (std::size_t i = 0; i < candidates.size(); ++i)
+    state.add({.number = first + static_cast<int>(i),
+               .round = round,
+               .candidate = std::move(candidates[i]),
+               .step = steps[i]});
+}
+
+std::vector<Candidate> builders_of(SearchState& state) {
+  std::vector<Candidate> out;
+  for (const auto& [name, strategy] : state.problem.builders) {
+    auto candidate = state.considered(strategy, name);
+    // Two builders may make the same strategy; both are asked about by their names.
+    if (!candidate) continue;
+    (void)state.note_new(*candidate);
+    out.push_back(std::move(*candidate));
+  }
+  return out;
+}
+
+const Trial* fastest_of(const std::vector<Trial>& trials, bool builders_only) {
+  const Trial* best = nullptr;
+  for (const Trial& trial : trials)
+    if (trial.step && (!builders_only || trial.round == 0) && (best == nullptr || *trial.step < *best->step))
+      best = &trial;
+  return best;
+}
+
+}  // namespace
+
+const Words<SearchMethod>& search_method_words() {
+  static const Words<SearchMethod> kWords{{"random", SearchMethod::Random},
+                                          {"anneal", SearchMethod::Anneal},
+                                          {"mutate", SearchMethod::Mutate},
+                                          {"autosync", SearchMethod::AutoSync},
+                                          {"exhaustive", SearchMethod::Exhaustive}};
+  return kWords;
+}
+
+const Trial* SearchResult::best() const {
+  return fastest_of(trials, false);
+}
+
+const Trial* SearchResult::best_builder() const {
+  return fastest_of(trials, true);
+}
+
+std::string strategy_id(const Strategy& strategy, const Model& model) {
+  constexpr std::size_t kDigits = 12;
+  Strategy unnamed = strategy;
+  unnamed.name.assign(1, '-');
+  return sha256(to_yaml(unnamed, model)).substr(0, kDigits);
+}
+
+SearchResult search(const SearchProblem& problem, const SearchOptions& options) {
+  SIMSYNC_ASSERT(options.round >= 1 && options.candidates >= 1);
+  SearchState state(problem, options);
+  run(state, builders_of(state), 0);
+  const auto proposals = detail::make_proposals(options.method);
+  int left = options.trials;
+  for (int round = 1; left > 0; ++round) {
+    state.learn();
+    std::vector<Candidate> next = proposals->next(state, static_cast<std::size_t>(std::min(left, options.round)));
+    if (next.empty()) break;
+    left -= static_cast<int>(next.size());
+    run(state, std::move(next), round);
+  }
+  return std::move(state.result);
+}
+
+}  // namespace simsync

@@ -1,0 +1,82 @@
+// Looks for a fast strategy: proposes candidates, runs a few of them as trials, and learns from these.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/evaluator.hpp"
+#include "strategies/search/sampler.hpp"
+
+namespace simsync {
+
+enum class SearchMethod {
+  Random,      ///< every draw is a trial
+  Anneal,      ///< simulated annealing on the estimate, from the best trial so far
+  Mutate,      ///< children of the best trials, changed or crossed
+  AutoSync,    ///< fresh draws; the ranker rejects, the rest is picked for speed and variety (Zhang et al., 2020)
+  Exhaustive,  ///< all strategies of a small space
+};
+const Words<SearchMethod>& search_method_words();
+
+/// A strategy with its estimate.
+struct Candidate {
+  Strategy strategy;
+  std::string origin;  ///< `ddp` for that builder; else how it came about: drawn, changed, crossed
+  std::string id;      ///< of its content, 12 hexadecimal digits
+  Evaluation estimate;
+};
+
+struct Trial {
+  int number = 0;  ///< from 0: builders first
+  int round = 0;   ///< 0: builders
+  Candidate candidate;
+  std::optional<Seconds> step;  ///< none: it could not run
+};
+
+/// Runs candidates side by side if it can; trials are numbered from `first`. Steps in the order of the candidates.
+using RunTrials =
+    std::function<std::vector<std::optional<Seconds>>(const std::vector<Candidate>& candidates, int first, int round)>;
+
+struct SearchProblem {
+  const StrategySampler& sampler;
+  std::int64_t samples = 1;  ///< of a worker in a step
+  Evaluator& estimates;
+  std::vector<std::pair<std::string, Strategy>> builders;  ///< tried first, and what other methods begin with
+  /// Whether what the strategy keeps fits into the memory of the devices.
+  std::function<bool(const Strategy&)> fits;
+  RunTrials run;
+};
+
+struct SearchOptions {
+  SearchMethod method = SearchMethod::AutoSync;
+  int trials = 200;      ///< besides builders
+  int round = 20;        ///< trials before the ranker learns again
+  int candidates = 500;  ///< that are estimated for each round; for annealing the steps of a chain
+  /// How much a pick is worth for being unlike the others of its round, in standard deviations of the score.
+  double diversity = 0.5;
+  std::uint64_t seed = 1;
+};
+
+struct SearchResult {
+  std::vector<Trial> trials;
+  std::int64_t candidates = 0;  ///< that were estimated
+  std::int64_t too_large = 0;   ///< of them, did not fit into memory
+
+  /// The fastest; of equal ones the first. None: nothing ran.
+  [[nodiscard]] const Trial* best() const;
+  [[nodiscard]] const Trial* best_builder() const;
+};
+
+/// The most strategies that an exhaustive search goes through.
+inline constexpr std::int64_t kMostExhaustive = 1'000'000;
+
+/// The same options, problem and results of trials make the same search. @throws InputError for an exhaustive search of
+/// a space with more strategies than kMostExhaustive.
+SearchResult search(const SearchProblem& problem, const SearchOptions& options);
+
+/// Of the content of a strategy, whatever its name: the beginning of a SHA-256.
+std::string strategy_id(const Strategy& strategy, const Model& model);
+
+}  // namespace simsync

@@ -1,0 +1,158 @@
+// Searches: what they find, that they repeat, and what they do with what cannot run.
+#include "strategies/search/search.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "sim/engine/evaluators.hpp"
+#include "sim/plan/step_estimate.hpp"
+#include "strategies/builders.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+/// Estimates, and trials that take as long as these: a search is then right if it finds the smallest estimate.
+class Estimates final : public Evaluator {
+public:
+  Estimates(const LabModel& lab, const Cluster& cluster, int workers)
+      : lab_(lab), cluster_(cluster), estimator_(lab.model, lab.profile, cluster, workers) {}
+  Evaluation evaluate(const Strategy& strategy) override {
+    check(strategy, lab_.model, cluster_);
+    return estimator_.estimate(strategy);
+  }
+
+private:
+  const LabModel& lab_;
+  const Cluster& cluster_;
+  StepEstimator estimator_;
+};
+
+struct Lab {
+  LabModel model{{.bytes = 4e8, .forward = 0.1, .backward = 0.2},
+                 {.bytes = 4e6, .forward = 0.1, .backward = 0.2},
+                 {.bytes = 2e8, .forward = 0.1, .backward = 0.2}};
+  Cluster cluster = lab_cluster(3, 1, {.nic_latency = 1e-3});
+  StrategySampler sampler;
+  Estimates estimates{model, cluster, 3};
+  std::vector<int> first_of_batch{};
+
+  explicit Lab(const std::map<std::string, std::string>& given = {})
+      : sampler(make_space(given, cluster), {model.model, cluster, 3}) {}
+
+  SearchProblem problem() {
+    return {.sampler = sampler,
+            .estimates = estimates,
+            .builders = {{"ddp", builder("ddp")}, {"ps", builder("ps")}},
+            .fits = [](const Strategy&) { return true; },
+            .run =
+                [this](const std::vector<Candidate>& candidates, int first, int) {
+                  first_of_batch.push_back(first);
+                  std::vector<std::optional<Seconds>> out;
+                  for (const Candidate& candidate : candidates) out.emplace_back(candidate.estimate.step);
+                  return out;
+                }};
+  }
+  [[nodiscard]] Strategy builder(const char* name) const {
+    return build_strategy(name, {.model = model.model, .cluster = cluster, .workers = 3, .batch = 1, .options = {}});
+  }
+};
+
+std::vector<std::string> ids_of(const SearchResult& result) {
+  std::vector<std::string> out;
+  for (const Trial& trial : result.trials) out.push_back(trial.candidate.id);
+  return out;
+}
+
+const std::map<std::string, std::string> kSmall{{"schedules", "wait-free"},
+                                                {"shards", "1"},
+                                                {"fusions", "groups"},
+                                                {"algorithms", "ring"},
+                                                {"local_replication", "false"},
+                                                {"synchronizers", "parameter-server,all-reduce"},
+                                                {"groups", "3"}};
+
+}  // namespace
+
+TEST_CASE("an exhaustive search finds what no other method beats", "[search]") {
+  Lab all(kSmall);
+  const SearchResult exhaustive = search(all.problem(), {.method = SearchMethod::Exhaustive, .trials = 1'000'000});
+  REQUIRE(exhaustive.best() != nullptr);
+  const Seconds best = exhaustive.best()->candidate.estimate.step;
+  const auto method =
+      GENERATE(SearchMethod::Random, SearchMethod::Mutate, SearchMethod::AutoSync, SearchMethod::Anneal);
+  Lab lab(kSmall);
+  const SearchResult found =
+      search(lab.problem(), {.method = method, .trials = 40, .round = 10, .candidates = 200, .seed = 3});
+  CHECK(*found.best()->step >= best);
+  // Guided ones find it.
+  if (method != SearchMethod::Random) CHECK(*found.best()->step == best);
+}
+
+TEST_CASE("a search tries builders first, then no strategy twice, as often as asked", "[search]") {
+  const auto method =
+      GENERATE(SearchMethod::Random, SearchMethod::Mutate, SearchMethod::AutoSync, SearchMethod::Anneal);
+  Lab lab;
+  const SearchResult result =
+      search(lab.problem(), {.method = method, .trials = 25, .round = 10, .candidates = 100, .seed = 5});
+  REQUIRE(result.trials.size() == 2 + 25);
+  CHECK(result.trials[0].candidate.origin == "ddp");
+  CHECK(result.trials[1].candidate.origin == "ps");
+  CHECK(lab.first_of_batch == std::vector<int>{0, 2, 12, 22});
+  std::vector<std::string> ids = ids_of(result);
+  for (std::size_t i = 0; i < ids.size(); ++i) CHECK(result.trials[i].number == static_cast<int>(i));
+  std::sort(ids.begin(), ids.end());
+  CHECK(std::adjacent_find(ids.begin(), ids.end()) == ids.end());
+  REQUIRE(result.best_builder() != nullptr);
+  CHECK(*result.best()->step <= *result.best_builder()->step);
+  // Again the same; with another seed not.
+  const auto again = [&](std::uint64_t seed) {
+    Lab other;
+    return ids_of(
+        search(other.problem(), {.method = method, .trials = 25, .round = 10, .candidates = 100, .seed = seed}));
+  };
+  CHECK(again(5) == ids_of(result));
+  CHECK(again(6) != ids_of(result));
+}
+
+TEST_CASE("what does not fit into memory is not tried, what cannot run counts as tried", "[search]") {
+  Lab lab;
+  SearchProblem problem = lab.problem();
+  problem.fits = [](const Strategy& strategy) { return schedule_of(strategy) != Schedule::Priority; };
+  const RunTrials run = problem.run;
+  problem.run = [&](const std::vector<Candidate>& candidates, int first, int round) {
+    auto out = run(candidates, first, round);
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (schedule_of(candidates[i].strategy) == Schedule::Sharded) out[i].reset();
+    return out;
+  };
+  const SearchResult result = search(problem, {.method = SearchMethod::Random, .trials = 40, .seed = 2});
+  CHECK(result.too_large > 0);
+  CHECK(result.trials.size() == 42);
+  std::size_t failed = 0;
+  for (const Trial& trial : result.trials) {
+    CHECK(schedule_of(trial.candidate.strategy) != Schedule::Priority);
+    if (!trial.step) ++failed;
+  }
+  CHECK(failed > 0);
+  CHECK(schedule_of(result.best()->candidate.strategy) != Schedule::Sharded);
+}
+
+TEST_CASE("a space that is too large is not searched exhaustively", "[search]") {
+  Lab lab;
+  CHECK_THROWS_AS(search(lab.problem(), {.method = SearchMethod::Exhaustive}), InputError);
+}
+
+TEST_CASE("the id of a strategy is that of its content", "[search]") {
+  const Lab lab;
+  Strategy named = lab.builder("ddp");
+  const std::string id = strategy_id(named, lab.model.model);
+  CHECK(id.size() == 12);
+  named.name = "other";
+  CHECK(strategy_id(named, lab.model.model) == id);
+  named.graph.fusion.limit = {1};
+  CHECK(strategy_id(named, lab.model.model) != id);
+}

@@ -104,7 +104,7 @@ void list_space(const SpaceQuestion& question) {
     std::cout << fmt::format("{}={}\n", dimension.name, found == given.end() ? dimension.fallback : found->second)
               << "  " << wrapped(dimension.meaning, 96, 2) << '\n';
   }
-  std::cout << fmt::format("{} on {} workers of {}: about 10^{:.0f} strategies, for each choice of the graph level\n",
+  std::cout << fmt::format("{} on {} workers of {}: about 10^{:.0f} strategies, for each graph level\n",
                            question.model, question.workers, question.cluster,
                            log10_size(space, model, cluster, question.workers));
 }

@@ -11,15 +11,14 @@
 #include "base/file.hpp"
 #include "base/output_file.hpp"
 #include "base/parse_units.hpp"
-#include "base/progress_bar.hpp"
 #include "base/wrap.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/resumed_inputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/terminal.hpp"
+#include "cli/trials.hpp"
 #include "cli/unknown.hpp"
-#include "cli/worker_pool.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/builders.hpp"
 #include "strategies/reader.hpp"
@@ -92,108 +91,6 @@ std::vector<std::pair<std::string, Strategy>> builders_of(const Question& questi
   }
   return out;
 }
-
-const std::vector<std::string>& trial_header() {
-  static const std::vector<std::string> kHeader{
-      "trial", "round", "origin", "strategy_id", "schedule", "step_time_s", "estimated_step_time_s", "bound_s"};
-  return kHeader;
-}
-
-const char* schedule_name(Schedule schedule) {
-  switch (schedule) {
-    case Schedule::ReadAtStart:
-      return "read-at-start";
-    case Schedule::WaitFree:
-      return "wait-free";
-    case Schedule::Priority:
-      return "priority";
-    case Schedule::Sharded:
-      return "sharded";
-  }
-  return "";
-}
-
-/// Seconds with all their digits, so that what is read back is the same number.
-std::string exact(Seconds time) {
-  return fmt::format("{:.17g}", time.value());
-}
-
-std::vector<std::string> trial_cells(const Candidate& candidate, int number, int round,
-                                     const std::optional<Seconds>& step) {
-  return {std::to_string(number),
-          std::to_string(round),
-          candidate.origin,
-          candidate.id,
-          schedule_name(schedule_of(candidate.strategy)),
-          step ? exact(*step) : "",
-          exact(candidate.estimate.step),
-          exact(candidate.estimate.bound)};
-}
-
-/// Runs trials in worker processes, takes those that the table of a search before has, and writes a row for each.
-class Trials {
-public:
-  Trials(const SearchFlags& flags, Evaluator& evaluator, RowFile* file, ProgressBar& progress)
-      : flags_(flags), evaluator_(evaluator), file_(file), progress_(progress) {}
-
-  std::vector<std::optional<Seconds>> run(const std::vector<Candidate>& candidates, int first, int round) {
-    std::vector<std::optional<Seconds>> out(candidates.size());
-    std::size_t known = 0;
-    for (; known < candidates.size() && is_known(first, known); ++known) {
-      out[known] = found(candidates[known], static_cast<std::size_t>(first) + known);
-      note(candidates[known], out[known]);
-    }
-    const auto work = [&](std::size_t i) -> std::string {
-      try {
-        return exact(evaluator_.evaluate(candidates[known + i].strategy).step);
-      } catch (const PlanError&) {
-        return " ";  // it cannot run
-      }
-    };
-    const auto done = [&](std::size_t i, const std::string& text) {
-      const std::size_t at = known + i;
-      if (const auto step = parse_number(text)) out[at] = Seconds{*step};
-      if (file_ != nullptr)
-        file_->append(csv_row(trial_cells(candidates[at], first + static_cast<int>(at), round, out[at])));
-      note(candidates[at], out[at]);
-    };
-    run_in_processes(candidates.size() - known, flags_.jobs, work, done);
-    return out;
-  }
-
-private:
-  [[nodiscard]] bool is_known(int first, std::size_t at) const {
-    return file_ != nullptr && static_cast<std::size_t>(first) + at < file_->found().size();
-  }
-
-  std::optional<Seconds> found(const Candidate& candidate, std::size_t row) const {
-    const CsvTable& table = file_->found();
-    if (table.cell(row, "strategy_id") != candidate.id)
-      table.refuse(row,
-                   fmt::format("this search tries strategy {} here, the table has {}", candidate.id,
-                               table.cell(row, "strategy_id")),
-                   "--resume goes on with the same method, seed, budgets and inputs; begin anew without it");
-    const auto step = table.number(row, "step_time_s");
-    return step ? std::optional(Seconds{*step}) : std::nullopt;
-  }
-
-  void note(const Candidate& candidate, const std::optional<Seconds>& step) {
-    ++count_;
-    if (step && (!best_ || *step < *best_)) {
-      best_ = step;
-      best_origin_ = candidate.origin;
-    }
-    progress_.set(count_, best_ ? fmt::format("best so far {} ({})", format_seconds(*best_), best_origin_) : "");
-  }
-
-  const SearchFlags& flags_;
-  Evaluator& evaluator_;
-  RowFile* file_;
-  ProgressBar& progress_;
-  std::size_t count_ = 0;
-  std::optional<Seconds> best_;
-  std::string best_origin_;
-};
 
 /// A step by the reference solver; the native solver's where trials are replays, an estimate's where they are that.
 Seconds confirmed(const Problem& problem, const Strategy& strategy) {
@@ -297,9 +194,11 @@ void run_search(const SearchFlags& flags) {
   SearchResult result;
   {
     ProgressBar progress(asked.builders.size() + static_cast<std::size_t>(options.trials));
-    Trials trials(flags, *trials_by, file ? &*file : nullptr, progress);
+    TrialLog log({.target = target, .samples = problem.samples(), .evaluator = flags.evaluator},
+                 file ? &*file : nullptr, progress);
+    const StrategyRunner runner = run_simulated(*trials_by, flags.jobs);
     asked.run = [&](const std::vector<Candidate>& candidates, int first, int round) {
-      return trials.run(candidates, first, round);
+      return log.run(candidates, first, round, runner);
     };
     result = search(asked, options);
   }

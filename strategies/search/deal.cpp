@@ -22,7 +22,7 @@ double sum_of(const std::vector<double>& values) {
 /// The largest first, each by a softmax over what is missing of a share of all bytes. AutoSync takes bytes as they are,
 /// so that megabytes always go to the largest deficit; here the scale is the mean shard.
 std::vector<std::size_t> by_deficit(const std::vector<double>& bytes, const std::vector<double>& weights,
-                                    Choices& choices) {
+                                    Decisions& decisions) {
   const double total = sum_of(bytes);
   const double temperature = std::max(1.0, total / static_cast<double>(bytes.size()));
   const double all = sum_of(weights);
@@ -30,7 +30,7 @@ std::vector<std::size_t> by_deficit(const std::vector<double>& bytes, const std:
   for (const double weight : weights) deficits.push_back(total * weight / all);
   std::vector<std::size_t> out(bytes.size());
   for (const std::size_t i : largest_first(bytes)) {
-    out[i] = choices.softmax(deficits, temperature);
+    out[i] = decisions.softmax(deficits, temperature);
     deficits[out[i]] -= bytes[i];
   }
   return out;
@@ -39,13 +39,13 @@ std::vector<std::size_t> by_deficit(const std::vector<double>& bytes, const std:
 }  // namespace
 
 std::vector<std::size_t> deal_to_servers(ServerRule rule, const std::vector<double>& bytes,
-                                         const std::vector<double>& weights, Choices& choices) {
+                                         const std::vector<double>& weights, Decisions& decisions) {
   SIMSYNC_ASSERT(!weights.empty());
   if (bytes.empty()) return {};
   std::vector<std::size_t> out(bytes.size());
   switch (rule) {
     case ServerRule::Random:
-      for (std::size_t& server : out) server = choices.below(weights.size());
+      for (std::size_t& server : out) server = decisions.below(weights.size());
       return out;
     case ServerRule::LeastLoaded: {
       std::vector<double> loads(weights.size(), 0.0);
@@ -57,20 +57,20 @@ std::vector<std::size_t> deal_to_servers(ServerRule rule, const std::vector<doub
       return out;
     }
     case ServerRule::Proportional:
-      return by_deficit(bytes, weights, choices);
+      return by_deficit(bytes, weights, decisions);
   }
   return out;
 }
 
 std::vector<int> deal_to_groups(GroupRule rule, const std::vector<double>& bytes, std::size_t groups,
-                                Choices& choices) {
+                                Decisions& decisions) {
   SIMSYNC_ASSERT(groups >= 1);
   std::vector<int> out(bytes.size());
   switch (rule) {
     case GroupRule::Random: {
       std::size_t used = 0;
       for (int& group : out) {
-        const std::size_t label = choices.label(used, groups);
+        const std::size_t label = decisions.label(used, groups);
         used = std::max(used, label + 1);
         group = static_cast<int>(label);
       }
@@ -81,7 +81,7 @@ std::vector<int> deal_to_groups(GroupRule rule, const std::vector<double>& bytes
       return out;
     case GroupRule::Balanced: {
       if (bytes.empty()) return out;
-      const std::vector<std::size_t> dealt = by_deficit(bytes, std::vector<double>(groups, 1.0), choices);
+      const std::vector<std::size_t> dealt = by_deficit(bytes, std::vector<double>(groups, 1.0), decisions);
       std::transform(dealt.begin(), dealt.end(), out.begin(), [](std::size_t g) { return static_cast<int>(g); });
       return out;
     }

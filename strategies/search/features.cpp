@@ -169,7 +169,8 @@ const FeatureSchema& strategy_schema() {
   static const FeatureSchema kSchema = [] {
     FeatureSchema out{"simsync/strategy-features/v1", {}};
     for (const std::string& name : autosync_schema().names) out.names.push_back("log_" + name);
-    for (const char* name : {"log_estimate",
+    for (const char* name : {"log_simulated",
+                             "log_estimate",
                              "log_bound",
                              "log_collectives",
                              "log_copies",
@@ -217,14 +218,14 @@ std::vector<double> autosync_features(const Strategy& strategy, const SearchTarg
 }
 
 std::vector<double> strategy_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples,
-                                      const Evaluation& estimate) {
+                                      const Evaluation& estimate, Seconds simulated) {
   const double compute = std::max(1e-9, estimate.loads.compute.value());
   std::vector<double> out = autosync_features(strategy, target, samples);
   // Transmission is in seconds; the others are counts.
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = log_of(i % 6 < 2 ? out[i] / compute : out[i]);
   const StepLoads& loads = estimate.loads;
-  for (const Seconds time : {estimate.step, estimate.bound, loads.collectives, loads.copies, loads.worker_link,
-                             loads.server_link, loads.host_threads, loads.server_threads})
+  for (const Seconds time : {simulated, estimate.step, estimate.bound, loads.collectives, loads.copies,
+                             loads.worker_link, loads.server_link, loads.host_threads, loads.server_threads})
     out.push_back(std::log(time.value() / compute + 1e-3));
   Tally tally(strategy, target, samples);
   for (std::size_t kind = 0; kind < std::variant_size_v<Synchronizer>; ++kind)

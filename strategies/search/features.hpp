@@ -21,14 +21,15 @@ struct FeatureSchema {
 /// (replicas on a host) the largest of a server, the sum over servers, the largest of a fusion group, the sum over
 /// groups. Transmission is a shard's bytes over the slower NIC of both ends; of a group over the slowest of all.
 const FeatureSchema& autosync_schema();
-/// These, the seconds of an estimate and of the resources that it is made of, each over the time of compute, and shares
-/// of the bytes by synchronizer, numbers of shards, servers and groups, and the graph level. Seconds and counts as
-/// logarithms, so that they compare across models and clusters.
+/// These, the seconds of a replay, of an estimate and of the resources that it is made of, each over the time of
+/// compute, and shares of the bytes by synchronizer, numbers of shards, servers and groups, and the graph level.
+/// Seconds and counts as logarithms, so that they compare across models and clusters.
 const FeatureSchema& strategy_schema();
 
 /// `samples`: of a worker in a step. In the order of the schema's names.
 std::vector<double> autosync_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples);
+/// `simulated` is the step of a replay where there is one, else that of the estimate.
 std::vector<double> strategy_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples,
-                                      const Evaluation& estimate);
+                                      const Evaluation& estimate, Seconds simulated);
 
 }  // namespace simsync

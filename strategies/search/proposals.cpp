@@ -23,7 +23,7 @@ public:
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
     std::vector<Candidate> out;
     for (std::size_t attempt = 0; out.size() < count && attempt < kMostAttempts * count; ++attempt) {
-      auto candidate = state.considered(state.problem.sampler.draw(state.choices), kDrawn);
+      auto candidate = state.considered(state.problem.sampler.draw(state.decisions), kDrawn);
       if (candidate && state.note_new(*candidate)) out.push_back(std::move(*candidate));
     }
     return out;
@@ -56,9 +56,29 @@ double similarity(const Shape& a, const Shape& b, const Model& model) {
   return all > 0.0 ? alike / all : 1.0;
 }
 
+/// The best first, by score.
+void sort_by_score(const SearchState& state, std::vector<Candidate>& all) {
+  std::vector<std::pair<double, std::size_t>> order;
+  for (std::size_t i = 0; i < all.size(); ++i) order.emplace_back(state.score(all[i]), i);
+  std::sort(order.begin(), order.end());
+  std::vector<Candidate> out;
+  for (const auto& [score, i] : order) out.push_back(std::move(all[i]));
+  all = std::move(out);
+}
+
+/// Where trials are real runs, the best tenth by what estimates say is kept and replayed: at least twice as many as are
+/// wanted.
+void sift(SearchState& state, std::vector<Candidate>& all, std::size_t count) {
+  if (state.problem.replays == nullptr) return;
+  sort_by_score(state, all);
+  all.resize(std::min(all.size(), std::max(2 * count, all.size() / 10)));
+  state.replay(all);
+}
+
 /// The best by score of those that are not alike: greedily the one with the highest worth, which falls with its
 /// similarity to what was picked before.
 std::vector<Candidate> picked(SearchState& state, std::vector<Candidate> all, std::size_t count) {
+  sift(state, all, count);
   const Model& model = state.problem.sampler.target().model;
   std::vector<double> worth;
   std::vector<Shape> shapes;
@@ -96,12 +116,9 @@ std::vector<Candidate> picked(SearchState& state, std::vector<Candidate> all, st
 
 /// What is left of `all` when the half that the ranker calls slower is rejected.
 std::vector<Candidate> faster_half(const SearchState& state, std::vector<Candidate> all) {
-  std::vector<std::pair<double, std::size_t>> order;
-  for (std::size_t i = 0; i < all.size(); ++i) order.emplace_back(state.score(all[i]), i);
-  std::sort(order.begin(), order.end());
-  std::vector<Candidate> out;
-  for (std::size_t i = 0; i < (order.size() + 1) / 2; ++i) out.push_back(std::move(all[order[i].second]));
-  return out;
+  sort_by_score(state, all);
+  all.resize((all.size() + 1) / 2);
+  return all;
 }
 
 class AutoSyncProposals final : public Proposals {
@@ -109,7 +126,7 @@ public:
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
     std::vector<Candidate> drawn;
     for (int i = 0; i < state.options.candidates; ++i) {
-      auto candidate = state.considered(state.problem.sampler.draw(state.choices), kDrawn);
+      auto candidate = state.considered(state.problem.sampler.draw(state.decisions), kDrawn);
       if (candidate) drawn.push_back(std::move(*candidate));
     }
     return picked(state, faster_half(state, std::move(drawn)), count);
@@ -137,14 +154,14 @@ private:
     const StrategySampler& sampler = state.problem.sampler;
     const std::size_t parents = std::min(kParents, ranking.size());
     const auto parent = [&]() -> const Strategy& {
-      return state.result.trials[ranking[state.choices.below(parents)]].candidate.strategy;
+      return state.result.trials[ranking[state.decisions.below(parents)]].candidate.strategy;
     };
-    if (state.choices.coin(kCrossings))
-      return state.considered(sampler.crossed(parent(), parent(), state.choices), kCrossed);
+    if (state.decisions.coin(kCrossings))
+      return state.considered(sampler.crossed(parent(), parent(), state.decisions), kCrossed);
     Strategy child = parent();
     // Mostly one change; now and then several, to get away from where one does not help.
-    do child = sampler.mutated(child, state.choices);
-    while (state.choices.coin(0.4));
+    do child = sampler.mutated(child, state.decisions);
+    while (state.decisions.coin(0.4));
     return state.considered(std::move(child), kChanged);
   }
 };
@@ -160,7 +177,7 @@ public:
     double scale = 0.0;
     std::vector<Candidate> visited;
     for (int step = 0; step < state.options.candidates; ++step) {
-      auto next = state.considered(state.problem.sampler.mutated(now.strategy, state.choices), kChanged);
+      auto next = state.considered(state.problem.sampler.mutated(now.strategy, state.decisions), kChanged);
       if (!next) continue;
       const double at = state.score(*next);
       // The temperature is a part of the mean change, and falls by four orders of magnitude.
@@ -168,7 +185,7 @@ public:
       const double temperature = 0.3 * scale * std::pow(1e-4, static_cast<double>(step) / state.options.candidates);
       visited.push_back(*next);
       const bool accepted =
-          at <= energy || (temperature > 0.0 && state.choices.coin(std::exp((energy - at) / temperature)));
+          at <= energy || (temperature > 0.0 && state.decisions.coin(std::exp((energy - at) / temperature)));
       if (!accepted) continue;
       now = std::move(*next);
       energy = at;
@@ -195,16 +212,16 @@ private:
     space.server_rules = {ServerRule::Random};
     space.group_rules = {GroupRule::Random};
     const StrategySampler sampler(space, state.problem.sampler.target());
-    AllChoices choices;
+    AllDecisions decisions;
     std::int64_t count = 0;
     do {
       if (++count > kMostExhaustive)
         throw InputError(fmt::format("the search space has more than {} strategies: too many for an exhaustive search",
                                      kMostExhaustive),
                          "restrict it ('simsync list space' shows its dimensions), or choose another method");
-      auto candidate = state.considered(sampler.draw(choices), kDrawn);
+      auto candidate = state.considered(sampler.draw(decisions), kDrawn);
       if (candidate) all_.push_back(std::move(*candidate));
-    } while (choices.next());
+    } while (decisions.next());
     std::stable_sort(all_.begin(), all_.end(),
                      [](const Candidate& a, const Candidate& b) { return a.estimate.step < b.estimate.step; });
   }

@@ -12,10 +12,13 @@ namespace simsync::detail {
 /// What a search has seen so far. Proposals are made from it.
 class SearchState {
 public:
-  SearchState(const SearchProblem& asked, const SearchOptions& how) : problem(asked), options(how), choices(how.seed) {}
+  SearchState(const SearchProblem& asked, const SearchOptions& how)
+      : problem(asked), options(how), decisions(how.seed) {}
 
   /// With its estimate; nothing for what cannot run or does not fit.
   std::optional<Candidate> considered(Strategy strategy, std::string origin);
+  /// Where trials are real runs: replays those that have not been replayed.
+  void replay(std::vector<Candidate>& candidates) const;
   /// Whether it is new; it is not new again.
   bool note_new(Candidate& candidate);
   void add(Trial trial);
@@ -28,11 +31,10 @@ public:
 
   const SearchProblem& problem;
   const SearchOptions& options;
-  RandomChoices choices;
+  RandomDecisions decisions;
   SearchResult result;
 
 private:
-  [[nodiscard]] std::vector<double> features(const Candidate& candidate) const;
   std::set<std::string> known_;  ///< ids
   std::vector<Example> examples_;
   std::unique_ptr<Ranker> ranker_;

@@ -17,12 +17,12 @@ constexpr const char* kName = "search";  ///< of what is drawn
 constexpr std::int64_t kMegabyte = 1'000'000;
 
 template <class Value>
-const Value& one_of(const std::vector<Value>& values, Choices& choices) {
-  return values[choices.below(values.size())];
+const Value& one_of(const std::vector<Value>& values, Decisions& decisions) {
+  return values[decisions.below(values.size())];
 }
 
-bool one_of(const std::vector<bool>& values, Choices& choices) {
-  return values[choices.below(values.size())];
+bool one_of(const std::vector<bool>& values, Decisions& decisions) {
+  return values[decisions.below(values.size())];
 }
 
 /// Every shard of a strategy that `Kind` synchronizes, in the order of the model, and its bytes.
@@ -88,11 +88,11 @@ bool StrategySampler::has(SynchronizerKind kind) const {
   return std::find(space_.synchronizers.begin(), space_.synchronizers.end(), kind) != space_.synchronizers.end();
 }
 
-Strategy StrategySampler::draw(Choices& choices) const {
+Strategy StrategySampler::draw(Decisions& decisions) const {
   Strategy out;
   out.name = kName;
-  const Schedule schedule = one_of(space_.schedules, choices);
-  out.graph = draw_graph(schedule, choices);
+  const Schedule schedule = one_of(space_.schedules, decisions);
+  out.graph = draw_graph(schedule, decisions);
   const std::size_t count = target_.model.variables().size();
   if (schedule == Schedule::Sharded) {
     for (VariableId id = 0; id < count; ++id) {
@@ -101,32 +101,32 @@ Strategy StrategySampler::draw(Choices& choices) const {
     }
     return out;
   }
-  const Shares shares = draw_shares(choices);
+  const Shares shares = draw_shares(decisions);
   std::vector<VariableId> all(count);
   std::iota(all.begin(), all.end(), VariableId{0});
-  for (const VariableId id : all) out.variables.push_back(draw_variable(id, shares, choices));
-  deal_servers(out, all, choices);
-  deal_groups(out, choices);
+  for (const VariableId id : all) out.variables.push_back(draw_variable(id, shares, decisions));
+  deal_servers(out, all, decisions);
+  deal_groups(out, decisions);
   return out;
 }
 
-StrategySampler::Shares StrategySampler::draw_shares(Choices& choices) const {
+StrategySampler::Shares StrategySampler::draw_shares(Decisions& decisions) const {
   Shares out;
   const bool served = has(SynchronizerKind::ParameterServer);
-  out.served = served && has(SynchronizerKind::AllReduce) ? choices.share() : served ? 1.0 : 0.0;
-  if (space_.shards > 1) out.cut = choices.share();
-  if (space_.compressors.size() > 1) out.encoded = choices.share();
-  if (has(SynchronizerKind::SufficientFactors)) out.factors = choices.share();
+  out.served = served && has(SynchronizerKind::AllReduce) ? decisions.share() : served ? 1.0 : 0.0;
+  if (space_.shards > 1) out.cut = decisions.share();
+  if (space_.compressors.size() > 1) out.encoded = decisions.share();
+  if (has(SynchronizerKind::SufficientFactors)) out.factors = decisions.share();
   return out;
 }
 
 /// What TensorFlow's servers, and those of ps-lite and BytePS, do by default is what their builders say.
-GraphStrategy StrategySampler::draw_graph(Schedule schedule, Choices& choices) const {
+GraphStrategy StrategySampler::draw_graph(Schedule schedule, Decisions& decisions) const {
   GraphStrategy graph;
   graph.workers = target_.workers;
   graph.micro_steps = target_.micro_steps;
   graph.recompute = target_.recompute;
-  graph.algorithm = one_of(space_.algorithms, choices);
+  graph.algorithm = one_of(space_.algorithms, decisions);
   switch (schedule) {
     case Schedule::ReadAtStart: {
       const Options habits("TensorFlow's servers", server_transport_options(tensorflow_transport()), {});
@@ -136,113 +136,114 @@ GraphStrategy StrategySampler::draw_graph(Schedule schedule, Choices& choices) c
       break;
     }
     case Schedule::WaitFree:
-      graph.fusion = draw_fusion(schedule, choices);
-      graph.aggregate_on_gpu = has_neighbors_ && choices.coin(0.5);
+      graph.fusion = draw_fusion(schedule, decisions);
+      graph.aggregate_on_gpu = has_neighbors_ && decisions.coin(0.5);
       break;
     case Schedule::Priority:
-      graph.fusion = draw_fusion(schedule, choices);
-      draw_scheduling(graph, choices);
+      graph.fusion = draw_fusion(schedule, decisions);
+      draw_scheduling(graph, decisions);
       break;
     case Schedule::Sharded:
-      draw_sharding(graph, choices);
+      draw_sharding(graph, decisions);
       break;
   }
   return graph;
 }
 
-Fusion StrategySampler::draw_fusion(Schedule schedule, Choices& choices) const {
+Fusion StrategySampler::draw_fusion(Schedule schedule, Decisions& decisions) const {
   Fusion out;
   std::vector<FusionKind> kinds;
   // What is merged by time has no priority of its own.
   for (const FusionKind kind : space_.fusions)
     if (schedule != Schedule::Priority || kind == FusionKind::Groups || kind == FusionKind::None) kinds.push_back(kind);
   if (kinds.empty()) kinds.push_back(FusionKind::None);
-  out.kind = one_of(kinds, choices);
+  out.kind = one_of(kinds, decisions);
   out.copies =
       out.kind == FusionKind::Buckets || out.kind == FusionKind::Cycle || out.kind == FusionKind::MergedGradient;
   static const std::vector<std::int64_t> kLimits{2, 5, 10, 25, 50, 100};
   static const std::vector<std::int64_t> kThresholds{16, 32, 64, 128};
   static const std::vector<double> kCycles{1e-3, 2.5e-3, 5e-3, 10e-3};
-  if (out.kind == FusionKind::Buckets) out.limit = {one_of(kLimits, choices) << 20};
+  if (out.kind == FusionKind::Buckets) out.limit = {one_of(kLimits, decisions) << 20};
   if (out.kind == FusionKind::Cycle) {
-    out.threshold = {one_of(kThresholds, choices) << 20};
-    out.cycle = Seconds{one_of(kCycles, choices)};
+    out.threshold = {one_of(kThresholds, decisions) << 20};
+    out.cycle = Seconds{one_of(kCycles, decisions)};
   }
   return out;
 }
 
 /// Sizes around the defaults of P3 (160 kB, one message at a time), BytePS (4 MB) and ByteScheduler (4 and 16 MB).
-void StrategySampler::draw_scheduling(GraphStrategy& graph, Choices& choices) const {
+void StrategySampler::draw_scheduling(GraphStrategy& graph, Decisions& decisions) const {
   static const std::vector<std::int64_t> kPieces{500'000,       kMegabyte,     2 * kMegabyte,
                                                  4 * kMegabyte, 8 * kMegabyte, 32 * kMegabyte};
   static const std::vector<std::int64_t> kCredits{0, 1, 4 * kMegabyte, 16 * kMegabyte, 64 * kMegabyte};
   graph.gate = Gate::PerVariable;
-  graph.update_at = choices.coin(0.5) ? UpdateAt::Worker : UpdateAt::Server;
-  graph.aggregate_on_gpu = has_neighbors_ && choices.coin(0.5);
-  graph.scheduling = {
-      .ordering = Ordering::Priority, .partition = {one_of(kPieces, choices)}, .credit = {one_of(kCredits, choices)}};
+  graph.update_at = decisions.coin(0.5) ? UpdateAt::Worker : UpdateAt::Server;
+  graph.aggregate_on_gpu = has_neighbors_ && decisions.coin(0.5);
+  graph.scheduling = {.ordering = Ordering::Priority,
+                      .partition = {one_of(kPieces, decisions)},
+                      .credit = {one_of(kCredits, decisions)}};
 }
 
-void StrategySampler::draw_sharding(GraphStrategy& graph, Choices& choices) const {
+void StrategySampler::draw_sharding(GraphStrategy& graph, Decisions& decisions) const {
   Sharding& sharding = graph.sharding;
-  sharding.stage = one_of(space_.stages, choices);
+  sharding.stage = one_of(space_.stages, decisions);
   const int on_node = target_.cluster.group_of(target_.cluster.workers(1).front().node).gpus;
   const bool has_groups = on_node > 1 && on_node < target_.workers && target_.workers % on_node == 0;
-  if (has_groups && choices.coin(0.5)) sharding.group = on_node;
+  if (has_groups && decisions.coin(0.5)) sharding.group = on_node;
   constexpr std::int64_t kUnits[] = {0, 25 * kMegabyte, 100 * kMegabyte};
-  sharding.min_unit = {kUnits[choices.below(std::size(kUnits))]};
+  sharding.min_unit = {kUnits[decisions.below(std::size(kUnits))]};
   if (sharding.stage < 3) return;
-  sharding.reshard_after_forward = choices.coin(0.5);
-  sharding.prefetch = static_cast<int>(choices.below(3));
+  sharding.reshard_after_forward = decisions.coin(0.5);
+  sharding.prefetch = static_cast<int>(decisions.below(3));
 }
 
-VariableStrategy StrategySampler::draw_variable(VariableId id, const Shares& shares, Choices& choices) const {
+VariableStrategy StrategySampler::draw_variable(VariableId id, const Shares& shares, Decisions& decisions) const {
   const Variable& variable = target_.model.variable(id);
   VariableStrategy entry;
   entry.variable = id;
   entry.priority = static_cast<int>(variable.layer);
-  if (is_dense_matrix(target_.model, variable) && choices.coin(shares.factors)) {
+  if (is_dense_matrix(target_.model, variable) && decisions.coin(shares.factors)) {
     entry.shards = {{.elements = variable.elements(), .synchronizer = SfbSynchronizer{}}};
     return entry;
   }
-  entry.shards = draw_shards(variable, shares, entry, choices);
+  entry.shards = draw_shards(variable, shares, entry, decisions);
   std::vector<Compressor> encoded;
   for (const Compressor kind : space_.compressors)
     if (kind != Compressor::None) encoded.push_back(kind);
   const bool can_stay = encoded.size() < space_.compressors.size();
-  if (!encoded.empty() && !variable.sparse && (!can_stay || choices.coin(shares.encoded)))
-    entry.compressor = one_of(encoded, choices);
+  if (!encoded.empty() && !variable.sparse && (!can_stay || decisions.coin(shares.encoded)))
+    entry.compressor = one_of(encoded, decisions);
   return entry;
 }
 
 std::vector<Shard> StrategySampler::draw_shards(const Variable& variable, const Shares& shares, VariableStrategy& entry,
-                                                Choices& choices) const {
+                                                Decisions& decisions) const {
   std::vector<int> axes = splittable_axes(variable);
   if (!space_.any_axis) std::erase_if(axes, [](int axis) { return axis > 0; });
   std::vector<std::int64_t> elements{variable.elements()};
-  if (!axes.empty() && variable.bytes() >= space_.partition_above && choices.coin(shares.cut)) {
-    const int axis = one_of(axes, choices);
+  if (!axes.empty() && variable.bytes() >= space_.partition_above && decisions.coin(shares.cut)) {
+    const int axis = one_of(axes, decisions);
     const std::int64_t most = std::min(space_.shards, variable.shape[static_cast<std::size_t>(axis)]);
-    const auto count = 2 + static_cast<std::int64_t>(choices.below(static_cast<std::size_t>(most - 1)));
+    const auto count = 2 + static_cast<std::int64_t>(decisions.below(static_cast<std::size_t>(most - 1)));
     elements = split_axis(variable, axis, count);
     entry.partition_axis = axis;
   }
   std::vector<Shard> out;
   for (const std::int64_t count : elements)
-    out.push_back({.elements = count, .synchronizer = draw_synchronizer(variable, shares, choices)});
+    out.push_back({.elements = count, .synchronizer = draw_synchronizer(variable, shares, decisions)});
   return out;
 }
 
 /// Servers and groups are dealt later.
 Synchronizer StrategySampler::draw_synchronizer(const Variable& variable, const Shares& shares,
-                                                Choices& choices) const {
-  if (!choices.coin(shares.served)) return AllReduceSynchronizer{};
+                                                Decisions& decisions) const {
+  if (!decisions.coin(shares.served)) return AllReduceSynchronizer{};
   PsSynchronizer out;
-  if (!variable.sparse && has_neighbors_) out.local_replication = one_of(space_.local_replication, choices);
+  if (!variable.sparse && has_neighbors_) out.local_replication = one_of(space_.local_replication, decisions);
   return out;
 }
 
-void StrategySampler::deal_servers(Strategy& strategy, const std::vector<VariableId>& of, Choices& choices) const {
+void StrategySampler::deal_servers(Strategy& strategy, const std::vector<VariableId>& of, Decisions& decisions) const {
   const ShardsBy<PsSynchronizer> shards(strategy, target_.model, of);
   if (shards.bytes.empty()) return;
   const std::size_t most = space_.servers > 0
@@ -251,32 +252,32 @@ void StrategySampler::deal_servers(Strategy& strategy, const std::vector<Variabl
   // Some of the hosts, each as likely: the first of a shuffle that stops there.
   std::vector<std::size_t> serving(hosts_.size());
   std::iota(serving.begin(), serving.end(), std::size_t{0});
-  const std::size_t count = choices.count(most);
+  const std::size_t count = decisions.count(most);
   for (std::size_t i = 0; count < hosts_.size() && i < count; ++i)
-    std::swap(serving[i], serving[i + choices.below(serving.size() - i)]);
+    std::swap(serving[i], serving[i + decisions.below(serving.size() - i)]);
   std::vector<double> weights;
   for (std::size_t i = 0; i < count; ++i) weights.push_back(bandwidths_[serving[i]]);
-  const ServerRule rule = one_of(space_.server_rules, choices);
-  const std::vector<std::size_t> dealt = deal_to_servers(rule, shards.bytes, weights, choices);
+  const ServerRule rule = one_of(space_.server_rules, decisions);
+  const std::vector<std::size_t> dealt = deal_to_servers(rule, shards.bytes, weights, decisions);
   for (std::size_t i = 0; i < dealt.size(); ++i) shards.synchronizers[i]->server = hosts_[serving[dealt[i]]];
 }
 
-void StrategySampler::deal_groups(Strategy& strategy, Choices& choices) const {
+void StrategySampler::deal_groups(Strategy& strategy, Decisions& decisions) const {
   const ShardsBy<AllReduceSynchronizer> shards(strategy, target_.model);
   if (shards.bytes.empty() || strategy.graph.fusion.kind != FusionKind::Groups) return;
   const std::size_t most = std::min(shards.bytes.size(), static_cast<std::size_t>(space_.groups));
-  const GroupRule rule = one_of(space_.group_rules, choices);
-  const std::vector<int> dealt = deal_to_groups(rule, shards.bytes, choices.count(most), choices);
+  const GroupRule rule = one_of(space_.group_rules, decisions);
+  const std::vector<int> dealt = deal_to_groups(rule, shards.bytes, decisions.count(most), decisions);
   for (std::size_t i = 0; i < dealt.size(); ++i) shards.synchronizers[i]->group = dealt[i];
 }
 
 /// Some that follow each other in the model, or all of one kind of layer, all drawn alike.
-void StrategySampler::redraw_variables(Strategy& strategy, Choices& choices) const {
+void StrategySampler::redraw_variables(Strategy& strategy, Decisions& decisions) const {
   const std::size_t count = strategy.variables.size();
   std::vector<VariableId> chosen;
-  const VariableId first = choices.below(count);
-  if (choices.coin(0.5)) {
-    const std::size_t most = std::min(count - first, std::size_t{1} << choices.below(6));
+  const VariableId first = decisions.below(count);
+  if (decisions.coin(0.5)) {
+    const std::size_t most = std::min(count - first, std::size_t{1} << decisions.below(6));
     for (std::size_t i = 0; i < most; ++i) chosen.push_back(first + i);
   } else {
     const auto kind_of = [&](VariableId id) { return target_.model.layer(target_.model.variable(id).layer).kind; };
@@ -284,50 +285,50 @@ void StrategySampler::redraw_variables(Strategy& strategy, Choices& choices) con
     for (VariableId id = 0; id < count; ++id)
       if (kind_of(id) == kind_of(first) && target_.model.variable(id).shape.size() == axes) chosen.push_back(id);
   }
-  Shares shares = draw_shares(choices);
-  const auto all_or_none = [&](double share) { return choices.coin(share) ? 1.0 : 0.0; };
+  Shares shares = draw_shares(decisions);
+  const auto all_or_none = [&](double share) { return decisions.coin(share) ? 1.0 : 0.0; };
   shares.served = all_or_none(shares.served);
   shares.factors = all_or_none(shares.factors);
-  for (const VariableId id : chosen) strategy.variables[id] = draw_variable(id, shares, choices);
-  deal_servers(strategy, chosen, choices);
+  for (const VariableId id : chosen) strategy.variables[id] = draw_variable(id, shares, decisions);
+  deal_servers(strategy, chosen, decisions);
 }
 
-Strategy StrategySampler::mutated(const Strategy& strategy, Choices& choices) const {
+Strategy StrategySampler::mutated(const Strategy& strategy, Decisions& decisions) const {
   enum class Change { Variables, Servers, Groups, Graph, Count };
   Strategy out = strategy;
   out.name = kName;
-  if (schedule_of(strategy) == Schedule::Sharded) return draw(choices);
+  if (schedule_of(strategy) == Schedule::Sharded) return draw(decisions);
   std::vector<VariableId> all(out.variables.size());
   std::iota(all.begin(), all.end(), VariableId{0});
-  switch (static_cast<Change>(choices.below(static_cast<std::size_t>(Change::Count)))) {
+  switch (static_cast<Change>(decisions.below(static_cast<std::size_t>(Change::Count)))) {
     case Change::Servers:
-      deal_servers(out, all, choices);
+      deal_servers(out, all, decisions);
       break;
     case Change::Groups:
-      deal_groups(out, choices);
+      deal_groups(out, decisions);
       break;
     case Change::Graph: {
-      const Schedule schedule = one_of(space_.schedules, choices);
-      if (schedule == Schedule::Sharded) return draw(choices);
-      out.graph = draw_graph(schedule, choices);
-      deal_groups(out, choices);
+      const Schedule schedule = one_of(space_.schedules, decisions);
+      if (schedule == Schedule::Sharded) return draw(decisions);
+      out.graph = draw_graph(schedule, decisions);
+      deal_groups(out, decisions);
       break;
     }
     case Change::Variables:
     case Change::Count:
-      redraw_variables(out, choices);
-      deal_groups(out, choices);
+      redraw_variables(out, decisions);
+      deal_groups(out, decisions);
       break;
   }
   return out;
 }
 
-Strategy StrategySampler::crossed(const Strategy& a, const Strategy& b, Choices& choices) const {
+Strategy StrategySampler::crossed(const Strategy& a, const Strategy& b, Decisions& decisions) const {
   Strategy out = a;
   out.name = kName;
   if (!can_cross(a, b)) return out;
-  const std::size_t first = choices.below(out.variables.size());
-  const std::size_t last = first + 1 + choices.below(out.variables.size() - first);
+  const std::size_t first = decisions.below(out.variables.size());
+  const std::size_t last = first + 1 + decisions.below(out.variables.size() - first);
   for (std::size_t id = first; id < last; ++id) out.variables[id] = b.variables[id];
   return out;
 }

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "strategies/placement.hpp"
-#include "strategies/search/choices.hpp"
+#include "strategies/search/decisions.hpp"
 #include "strategies/search/space.hpp"
 #include "strategies/strategy.hpp"
 
@@ -25,11 +25,11 @@ public:
 
   /// How many variables are on servers, cut and encoded is drawn first, so that strategies differ by more than the
   /// chance of many coins; then each variable, then servers and groups of all shards together.
-  [[nodiscard]] Strategy draw(Choices& choices) const;
+  [[nodiscard]] Strategy draw(Decisions& decisions) const;
   /// A copy with one thing drawn anew: some variables, the servers, the groups, or the graph level.
-  [[nodiscard]] Strategy mutated(const Strategy& strategy, Choices& choices) const;
+  [[nodiscard]] Strategy mutated(const Strategy& strategy, Decisions& decisions) const;
   /// Graph level and variables of `a`, some of them as in `b`. Of sharded strategies with others: `a`.
-  [[nodiscard]] Strategy crossed(const Strategy& a, const Strategy& b, Choices& choices) const;
+  [[nodiscard]] Strategy crossed(const Strategy& a, const Strategy& b, Decisions& decisions) const;
 
   [[nodiscard]] const SearchSpace& space() const { return space_; }
   [[nodiscard]] const SearchTarget& target() const { return target_; }
@@ -43,18 +43,19 @@ private:
     double factors = 0.0;
   };
   [[nodiscard]] bool has(SynchronizerKind kind) const;
-  [[nodiscard]] Shares draw_shares(Choices& choices) const;
-  [[nodiscard]] GraphStrategy draw_graph(Schedule schedule, Choices& choices) const;
-  void draw_scheduling(GraphStrategy& graph, Choices& choices) const;
-  void draw_sharding(GraphStrategy& graph, Choices& choices) const;
-  [[nodiscard]] Fusion draw_fusion(Schedule schedule, Choices& choices) const;
-  [[nodiscard]] VariableStrategy draw_variable(VariableId id, const Shares& shares, Choices& choices) const;
+  [[nodiscard]] Shares draw_shares(Decisions& decisions) const;
+  [[nodiscard]] GraphStrategy draw_graph(Schedule schedule, Decisions& decisions) const;
+  void draw_scheduling(GraphStrategy& graph, Decisions& decisions) const;
+  void draw_sharding(GraphStrategy& graph, Decisions& decisions) const;
+  [[nodiscard]] Fusion draw_fusion(Schedule schedule, Decisions& decisions) const;
+  [[nodiscard]] VariableStrategy draw_variable(VariableId id, const Shares& shares, Decisions& decisions) const;
   [[nodiscard]] std::vector<Shard> draw_shards(const Variable& variable, const Shares& shares, VariableStrategy& entry,
-                                               Choices& choices) const;
-  [[nodiscard]] Synchronizer draw_synchronizer(const Variable& variable, const Shares& shares, Choices& choices) const;
-  void deal_servers(Strategy& strategy, const std::vector<VariableId>& of, Choices& choices) const;
-  void deal_groups(Strategy& strategy, Choices& choices) const;
-  void redraw_variables(Strategy& strategy, Choices& choices) const;
+                                               Decisions& decisions) const;
+  [[nodiscard]] Synchronizer draw_synchronizer(const Variable& variable, const Shares& shares,
+                                               Decisions& decisions) const;
+  void deal_servers(Strategy& strategy, const std::vector<VariableId>& of, Decisions& decisions) const;
+  void deal_groups(Strategy& strategy, Decisions& decisions) const;
+  void redraw_variables(Strategy& strategy, Decisions& decisions) const;
 
   SearchSpace space_;
   SearchTarget target_;

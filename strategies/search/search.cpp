@@ -12,16 +12,35 @@ namespace simsync {
 namespace detail {
 
 std::optional<Candidate> SearchState::considered(Strategy strategy, std::string origin) {
-  Candidate out{.strategy = std::move(strategy), .origin = std::move(origin), .id = {}, .estimate = {}};
+  Candidate out{.strategy = std::move(strategy),
+                .origin = std::move(origin),
+                .id = {},
+                .estimate = {},
+                .replayed = {},
+                .features = {}};
   try {
     out.estimate = problem.estimates.evaluate(out.strategy);
   } catch (const PlanError&) {
     return std::nullopt;
   }
   ++result.candidates;
-  if (problem.fits(out.strategy)) return out;
-  ++result.too_large;
-  return std::nullopt;
+  if (!problem.fits(out.strategy)) {
+    ++result.too_large;
+    return std::nullopt;
+  }
+  out.features =
+      strategy_features(out.strategy, problem.sampler.target(), problem.samples, out.estimate, out.estimate.step);
+  return out;
+}
+
+void SearchState::replay(std::vector<Candidate>& candidates) const {
+  if (problem.replays == nullptr) return;
+  for (Candidate& candidate : candidates) {
+    if (candidate.replayed) continue;
+    candidate.replayed = problem.replays->evaluate(candidate.strategy).step;
+    candidate.features = strategy_features(candidate.strategy, problem.sampler.target(), problem.samples,
+                                           candidate.estimate, *candidate.replayed);
+  }
 }
 
 bool SearchState::note_new(Candidate& candidate) {
@@ -29,16 +48,11 @@ bool SearchState::note_new(Candidate& candidate) {
   return known_.insert(candidate.id).second;
 }
 
-std::vector<double> SearchState::features(const Candidate& candidate) const {
-  return strategy_features(candidate.strategy, problem.sampler.target(), problem.samples, candidate.estimate);
-}
-
 void SearchState::add(Trial trial) {
   if (trial.step) {
-    double shards = 0.0;
-    for (const VariableStrategy& entry : trial.candidate.strategy.variables)
-      shards += static_cast<double>(entry.shards.size());
-    examples_.push_back({.features = features(trial.candidate), .step = trial.step->value(), .shards = shards});
+    examples_.push_back({.features = trial.candidate.features,
+                         .step = trial.step->value(),
+                         .shards = shards_of(trial.candidate.strategy)});
   }
   result.trials.push_back(std::move(trial));
 }
@@ -47,13 +61,14 @@ void SearchState::learn() {
   constexpr std::size_t kFewest = 10;  // fewer say less than the estimate
   if (examples_.size() < kFewest) return;
   const auto& names = strategy_schema().names;
-  const auto prior = std::find(names.begin(), names.end(), "log_estimate") - names.begin();
+  const auto prior = std::find(names.begin(), names.end(), "log_simulated") - names.begin();
   ranker_ = linear_ranker({.prior = static_cast<std::size_t>(prior)});
   ranker_->fit(examples_);
 }
 
 double SearchState::score(const Candidate& candidate) const {
-  return ranker_ ? ranker_->score(features(candidate)) : std::log(candidate.estimate.step.value());
+  if (ranker_) return ranker_->score(candidate.features);
+  return std::log(candidate.replayed.value_or(candidate.estimate.step).value());
 }
 
 std::vector<std::size_t> SearchState::fastest() const {
@@ -72,6 +87,7 @@ namespace {
 using detail::SearchState;
 
 void run(SearchState& state, std::vector<Candidate> candidates, int round) {
+  state.replay(candidates);
   const auto first = static_cast<int>(state.result.trials.size());
   const auto steps = state.problem.run(candidates, first, round);
   SIMSYNC_ASSERT(steps.size() == candidates.size());
@@ -119,6 +135,12 @@ const Trial* SearchResult::best() const {
 
 const Trial* SearchResult::best_builder() const {
   return fastest_of(trials, true);
+}
+
+double shards_of(const Strategy& strategy) {
+  double out = 0.0;
+  for (const VariableStrategy& entry : strategy.variables) out += static_cast<double>(entry.shards.size());
+  return out;
 }
 
 std::string strategy_id(const Strategy& strategy, const Model& model) {

@@ -20,12 +20,14 @@ enum class SearchMethod {
 };
 const Words<SearchMethod>& search_method_words();
 
-/// A strategy with its estimate.
+/// A strategy with what simulations say of it.
 struct Candidate {
   Strategy strategy;
   std::string origin;  ///< `ddp` for that builder; else how it came about: drawn, changed, crossed
   std::string id;      ///< of its content, 12 hexadecimal digits
   Evaluation estimate;
+  std::optional<Seconds> replayed;  ///< where trials are real runs
+  std::vector<double> features;     ///< strategy_features
 };
 
 struct Trial {
@@ -43,6 +45,7 @@ struct SearchProblem {
   const StrategySampler& sampler;
   std::int64_t samples = 1;  ///< of a worker in a step
   Evaluator& estimates;
+  Evaluator* replays = nullptr;  ///< where trials are real runs: what is picked from is replayed before
   std::vector<std::pair<std::string, Strategy>> builders;  ///< tried first, and what other methods begin with
   /// Whether what the strategy keeps fits into the memory of the devices.
   std::function<bool(const Strategy&)> fits;
@@ -75,6 +78,8 @@ inline constexpr std::int64_t kMostExhaustive = 1'000'000;
 /// The same options, problem and results of trials make the same search. @throws InputError for an exhaustive search of
 /// a space with more strategies than kMostExhaustive.
 SearchResult search(const SearchProblem& problem, const SearchOptions& options);
+
+double shards_of(const Strategy& strategy);
 
 /// Of the content of a strategy, whatever its name: the beginning of a SHA-256.
 std::string strategy_id(const Strategy& strategy, const Model& model);

@@ -10,10 +10,6 @@
 namespace simsync {
 namespace {
 
-const Words<Schedule> kSchedules{{"read-at-start", Schedule::ReadAtStart},
-                                 {"wait-free", Schedule::WaitFree},
-                                 {"priority", Schedule::Priority},
-                                 {"sharded", Schedule::Sharded}};
 const Words<SynchronizerKind> kSynchronizers{{"parameter-server", SynchronizerKind::ParameterServer},
                                              {"all-reduce", SynchronizerKind::AllReduce},
                                              {"sufficient-factors", SynchronizerKind::SufficientFactors}};
@@ -55,6 +51,14 @@ double log10_sum(double a, double b) {
 
 }  // namespace
 
+const Words<Schedule>& schedule_words() {
+  static const Words<Schedule> kWords{{"read-at-start", Schedule::ReadAtStart},
+                                      {"wait-free", Schedule::WaitFree},
+                                      {"priority", Schedule::Priority},
+                                      {"sharded", Schedule::Sharded}};
+  return kWords;
+}
+
 const std::vector<OptionInfo>& space_dimensions() {
   static const std::vector<OptionInfo> kDimensions{
       {"schedules", "read-at-start,wait-free,priority,sharded",
@@ -84,7 +88,7 @@ const std::vector<OptionInfo>& space_dimensions() {
 SearchSpace make_space(const std::map<std::string, std::string>& given, const Cluster& cluster) {
   const Options options("the search space", space_dimensions(), given);
   SearchSpace out;
-  out.schedules = options.some_of("schedules", kSchedules);
+  out.schedules = options.some_of("schedules", schedule_words());
   out.synchronizers = options.some_of("synchronizers", kSynchronizers);
   out.partition_above = options.bytes("partition_above", 0);
   out.shards = options.integer("shards", 1, kMost);

@@ -17,6 +17,8 @@ enum class Schedule {
   Sharded,      ///< ranks share out parameters and optimizer state (ZeRO, FSDP)
 };
 
+const Words<Schedule>& schedule_words();
+
 enum class SynchronizerKind { ParameterServer, AllReduce, SufficientFactors };
 
 /// How shards are dealt to servers, all at once.
@@ -59,7 +61,7 @@ const std::vector<OptionInfo>& space_dimensions();
 SearchSpace make_space(const std::map<std::string, std::string>& given, const Cluster& cluster);
 
 /// Decimal logarithm of how many strategies the space has for the variables of `model`: how each is cut, synchronized
-/// and encoded, on which server or in which group each shard is. Labels of groups count as different; choices of the
+/// and encoded, on which server or in which group each shard is. Labels of groups count as different; decisions of the
 /// graph level do not count.
 double log10_size(const SearchSpace& space, const Model& model, const Cluster& cluster, int workers);
 

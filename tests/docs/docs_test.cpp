@@ -17,6 +17,7 @@
 #endif
 #include "models/profile_writer.hpp"
 #include "sim/engine/predict.hpp"
+#include "strategies/search/trial_table.hpp"
 #include "tests/support/catch.hpp"
 #include "validate/calibrate/report.hpp"
 #include "validate/comparison.hpp"
@@ -148,6 +149,7 @@ TEST_CASE("a comparison's columns are on the columns page", "[docs]") {
 TEST_CASE("every column of the program is on the columns page, in its order", "[docs]") {
   const auto documented = documented_columns();
   CHECK(documented.at("predict, sweep") == row_header());
+  CHECK(documented.at("search") == trial_header());
   CHECK(documented.at("profile") == profile_header());
 #ifdef SIMSYNC_HAS_RUN
   CHECK(documented.at("measure") == measured_header());
@@ -178,7 +180,8 @@ TEST_CASE("the README's table is what the study says", "[docs]") {
 TEST_CASE("the picture of the README is drawn from what the program says", "[docs]") {
   const ScratchFolder scratch;
   const std::string program = fs::path(SIMSYNC_PROGRAM).parent_path().string() + "/simsync";
-  REQUIRE(std::system((program + " validate autodist-g4dn --case 'autodist-vgg16-*' > cases.csv 2> notes").c_str()) == 0);
+  REQUIRE(std::system((program + " validate autodist-g4dn --case 'autodist-vgg16-*' > cases.csv 2> notes").c_str()) ==
+          0);
   CHECK(read_file("cases.csv") == read_file(kRoot + "/docs/vgg16-g4dn.csv"));
 }
 

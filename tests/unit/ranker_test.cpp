@@ -50,10 +50,10 @@ TEST_CASE("features do not change when hosts and groups are renamed", "[search]"
   const SearchTarget target{lab.model, cluster, 8};
   const StrategySampler sampler(make_space({{"schedules", "wait-free,read-at-start"}}, cluster), target);
   const StepEstimator estimator(lab.model, lab.profile, cluster, 8);
-  RandomChoices choices(2);
+  RandomDecisions decisions(2);
   int renamed_servers = 0;
   for (int i = 0; i < 20; ++i) {
-    const Strategy strategy = sampler.draw(choices);
+    const Strategy strategy = sampler.draw(decisions);
     Strategy renamed = strategy;
     for (VariableStrategy& entry : renamed.variables) {
       for (Shard& shard : entry.shards) {
@@ -66,8 +66,8 @@ TEST_CASE("features do not change when hosts and groups are renamed", "[search]"
       }
     }
     const Evaluation estimate = estimator.estimate(strategy);
-    const auto before = strategy_features(strategy, target, 1, estimate);
-    const auto after = strategy_features(renamed, target, 1, estimate);
+    const auto before = strategy_features(strategy, target, 1, estimate, estimate.step);
+    const auto after = strategy_features(renamed, target, 1, estimate, estimate.step);
     REQUIRE(before.size() == strategy_schema().names.size());
     for (std::size_t k = 0; k < before.size(); ++k) {
       CAPTURE(strategy_schema().names[k]);

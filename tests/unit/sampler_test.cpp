@@ -29,9 +29,9 @@ Problem problem_of(const char* model, const char* cluster, int workers) {
 /// Every strategy of a small space, as text.
 std::vector<std::string> all_of(const StrategySampler& sampler, const Model& model) {
   std::vector<std::string> out;
-  AllChoices choices;
-  do out.push_back(to_yaml(sampler.draw(choices), model));
-  while (choices.next());
+  AllDecisions decisions;
+  do out.push_back(to_yaml(sampler.draw(decisions), model));
+  while (decisions.next());
   return out;
 }
 
@@ -49,13 +49,13 @@ TEST_CASE("whatever is drawn or changed passes the checks, compiles and is estim
   const SearchSpace space = make_space({{"compressors", "none,fp16,powersgd"}}, problem.cluster);
   const StrategySampler sampler(space, {problem.model, problem.cluster, at.workers});
   const auto estimates = estimating_evaluator(problem);
-  RandomChoices choices(7);
+  RandomDecisions decisions(7);
   std::set<Schedule> seen;
   Strategy last = problem.strategy;
   for (int i = 0; i < 60; ++i) {
     CAPTURE(at.model, i);
-    Strategy strategy = i % 3 == 0 ? sampler.draw(choices) : sampler.mutated(last, choices);
-    if (i % 5 == 4) strategy = sampler.crossed(strategy, sampler.draw(choices), choices);
+    Strategy strategy = i % 3 == 0 ? sampler.draw(decisions) : sampler.mutated(last, decisions);
+    if (i % 5 == 4) strategy = sampler.crossed(strategy, sampler.draw(decisions), decisions);
     REQUIRE_NOTHROW(check(strategy, problem.model, problem.cluster));
     REQUIRE_NOTHROW(compile(problem.model, problem.profile, problem.cluster, strategy));
     REQUIRE(estimates->evaluate(strategy).step > Seconds{0.0});
@@ -72,9 +72,9 @@ TEST_CASE("the same seed draws the same strategies, another one others", "[searc
   const Problem problem = problem_of("resnet50", "g4dn.12xlarge", 16);
   const StrategySampler sampler(make_space({}, problem.cluster), {problem.model, problem.cluster, 16});
   const auto third = [&](std::uint64_t seed) {
-    RandomChoices choices(seed);
-    (void)sampler.draw(choices);
-    return sampler.mutated(sampler.draw(choices), choices);
+    RandomDecisions decisions(seed);
+    (void)sampler.draw(decisions);
+    return sampler.mutated(sampler.draw(decisions), decisions);
   };
   CHECK(third(1) == third(1));
   CHECK_FALSE(third(1) == third(2));
@@ -91,10 +91,10 @@ TEST_CASE("dimensions restrict what is drawn", "[search]") {
                                  {"local_replication", "true"}},
                                 problem.cluster);
   const StrategySampler sampler(space, {problem.model, problem.cluster, 16});
-  RandomChoices choices(3);
+  RandomDecisions decisions(3);
   std::size_t most_shards = 0;
   for (int i = 0; i < 50; ++i) {
-    const Strategy strategy = sampler.draw(choices);
+    const Strategy strategy = sampler.draw(decisions);
     std::set<Place> servers;
     CHECK(strategy.graph.pull_at_step_start);
     for (const VariableStrategy& entry : strategy.variables) {
@@ -156,17 +156,17 @@ TEST_CASE("the size of a space is counted", "[search]") {
 }
 
 TEST_CASE("rules deal shards to servers and groups", "[search]") {
-  RandomChoices choices(1);
+  RandomDecisions decisions(1);
   const std::vector<double> bytes{1.0, 8.0, 4.0, 4.0, 1.0};
   // 8 to the first, 4 and 4 to the second, then 1 to each.
-  CHECK(deal_to_servers(ServerRule::LeastLoaded, bytes, {1.0, 1.0}, choices) ==
+  CHECK(deal_to_servers(ServerRule::LeastLoaded, bytes, {1.0, 1.0}, decisions) ==
         std::vector<std::size_t>{0, 0, 1, 1, 1});
-  CHECK(deal_to_groups(GroupRule::Chunks, bytes, 2, choices) == std::vector<int>{0, 0, 0, 1, 1});
+  CHECK(deal_to_groups(GroupRule::Chunks, bytes, 2, decisions) == std::vector<int>{0, 0, 0, 1, 1});
   // Nine bytes a group: 1 and 8 fill the first.
-  CHECK(deal_to_groups(GroupRule::Ordered, bytes, 2, choices) == std::vector<int>{0, 0, 1, 1, 1});
+  CHECK(deal_to_groups(GroupRule::Ordered, bytes, 2, decisions) == std::vector<int>{0, 0, 1, 1, 1});
   // Shares of bandwidth: of 4,000 bytes in equal shards a server with three times the bandwidth gets about 3,000.
   const std::vector<double> equal(4000, 1.0);
-  const auto dealt = deal_to_servers(ServerRule::Proportional, equal, {3.0, 1.0}, choices);
+  const auto dealt = deal_to_servers(ServerRule::Proportional, equal, {3.0, 1.0}, decisions);
   const auto first = std::count(dealt.begin(), dealt.end(), std::size_t{0});
   CHECK(std::abs(static_cast<double>(first) - 3000.0) < 30.0);
 }

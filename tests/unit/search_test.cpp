@@ -7,6 +7,8 @@
 #include "sim/engine/evaluators.hpp"
 #include "sim/plan/step_estimate.hpp"
 #include "strategies/builders.hpp"
+#include "strategies/search/features.hpp"
+#include "strategies/search/trial_table.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 
@@ -155,4 +157,35 @@ TEST_CASE("the id of a strategy is that of its content", "[search]") {
   CHECK(strategy_id(named, lab.model.model) == id);
   named.graph.fusion.limit = {1};
   CHECK(strategy_id(named, lab.model.model) != id);
+}
+
+TEST_CASE("a table of trials says again what it was told", "[search]") {
+  Lab lab;
+  const SearchResult result = search(lab.problem(), {.trials = 3, .round = 3, .candidates = 6});
+  std::string text = csv_row(trial_header()) + "\n";
+  std::vector<TrialRow> written;
+  for (const Trial& trial : result.trials) {
+    written.push_back(trial_row(trial.candidate, lab.sampler.target(), 7));
+    written.back().trial = trial.number;
+    written.back().step = trial.number == 1 ? std::nullopt : trial.step;  // one that could not run
+    text += csv_row(trial_cells(written.back())) + "\n";
+  }
+  const std::vector<TrialRow> read = read_trials(CsvTable::parse(text, "trials.csv"));
+  REQUIRE(read.size() == 5);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    CHECK(read[i].trial == static_cast<int>(i));
+    CHECK(read[i].step == written[i].step);
+    CHECK(read[i].strategy_id == written[i].strategy_id);
+    CHECK(read[i].batch == 7);
+    REQUIRE(read[i].features.size() == strategy_schema().names.size());
+    for (std::size_t f = 0; f < read[i].features.size(); ++f)
+      CHECK_THAT(read[i].features[f], WithinAbs(written[i].features[f], 1e-8 * std::abs(written[i].features[f])));
+  }
+  const auto break_it = [&](const std::string& from, const std::string& to) {
+    std::string broken = text;
+    broken.replace(broken.find(from), from.size(), to);
+    return read_trials(CsvTable::parse(broken, "trials.csv"));
+  };
+  CHECK_THROWS_WITH(break_it("log_estimate", "log_guess"), Catch::Matchers::Contains("log_estimate"));
+  CHECK_THROWS_WITH(break_it(",3,7,", ",3,,"), Catch::Matchers::Contains("'batch_per_worker' is empty"));
 }

@@ -1,4 +1,4 @@
-#include "strategies/search/choices.hpp"
+#include "strategies/search/decisions.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,12 @@
 
 namespace simsync {
 
-double RandomChoices::share() {
+double RandomDecisions::share() {
   constexpr std::size_t kSteps = 8;
   return static_cast<double>(below(kSteps + 1)) / kSteps;
 }
 
-std::size_t RandomChoices::softmax(const std::vector<double>& scores, double temperature) {
+std::size_t RandomDecisions::softmax(const std::vector<double>& scores, double temperature) {
   SIMSYNC_ASSERT(!scores.empty() && temperature > 0.0);
   const double highest = *std::max_element(scores.begin(), scores.end());
   std::vector<double> sums;
@@ -23,11 +23,11 @@ std::size_t RandomChoices::softmax(const std::vector<double>& scores, double tem
   return std::min(static_cast<std::size_t>(found - sums.begin()), scores.size() - 1);
 }
 
-std::size_t RandomChoices::label(std::size_t /*used*/, std::size_t limit) {
+std::size_t RandomDecisions::label(std::size_t /*used*/, std::size_t limit) {
   return below(limit);
 }
 
-std::size_t AllChoices::below(std::size_t n) {
+std::size_t AllDecisions::below(std::size_t n) {
   SIMSYNC_ASSERT(n >= 1);
   if (at_ == decisions_.size()) decisions_.push_back({.chosen = 0, .count = n});
   Decision& now = decisions_[at_++];
@@ -36,20 +36,20 @@ std::size_t AllChoices::below(std::size_t n) {
   return now.chosen;
 }
 
-bool AllChoices::coin(double share) {
+bool AllDecisions::coin(double share) {
   if (share <= 0.0 || share >= 1.0) return share >= 1.0;
   return below(2) == 1;
 }
 
-std::size_t AllChoices::softmax(const std::vector<double>& scores, double /*temperature*/) {
+std::size_t AllDecisions::softmax(const std::vector<double>& scores, double /*temperature*/) {
   return below(scores.size());
 }
 
-std::size_t AllChoices::label(std::size_t used, std::size_t limit) {
+std::size_t AllDecisions::label(std::size_t used, std::size_t limit) {
   return below(std::min(used + 1, limit));
 }
 
-bool AllChoices::next() {
+bool AllDecisions::next() {
   decisions_.resize(at_);
   at_ = 0;
   while (!decisions_.empty() && decisions_.back().chosen + 1 == decisions_.back().count) decisions_.pop_back();

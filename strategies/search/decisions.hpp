@@ -8,12 +8,12 @@
 
 namespace simsync {
 
-class Choices {
+class Decisions {
 public:
-  Choices() = default;
-  virtual ~Choices() = default;
-  Choices(const Choices&) = delete;
-  Choices& operator=(const Choices&) = delete;
+  Decisions() = default;
+  virtual ~Decisions() = default;
+  Decisions(const Decisions&) = delete;
+  Decisions& operator=(const Decisions&) = delete;
 
   /// One of 0 ... n-1; n is at least 1.
   virtual std::size_t below(std::size_t n) = 0;
@@ -30,9 +30,9 @@ public:
 };
 
 /// The same seed makes the same decisions on every platform but for the last bit of a softmax.
-class RandomChoices final : public Choices {
+class RandomDecisions final : public Decisions {
 public:
-  explicit RandomChoices(std::uint64_t seed) : random_(seed) {}
+  explicit RandomDecisions(std::uint64_t seed) : random_(seed) {}
   std::size_t below(std::size_t n) override { return static_cast<std::size_t>(random_.below(n)); }
   std::size_t count(std::size_t most) override { return 1 + below(most); }
   bool coin(double share) override { return random_.unit() < share; }
@@ -46,7 +46,7 @@ private:
 };
 
 /// Goes through all lists of decisions, each once: draw, then next(), until that says that there are no more.
-class AllChoices final : public Choices {
+class AllDecisions final : public Decisions {
 public:
   std::size_t below(std::size_t n) override;
   /// Who may use all may use fewer.

@@ -1,0 +1,45 @@
+// The table of trials that `search` and `dataset` write, and that rankers and calibrations learn from.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/csv.hpp"
+#include "base/units.hpp"
+#include "strategies/search/search.hpp"
+
+namespace simsync {
+
+/// One strategy and how fast it was.
+struct TrialRow {
+  int trial = 0;
+  int round = 0;
+  std::string origin;
+  std::string strategy_id;
+  std::string schedule;
+  std::optional<Seconds> step;  ///< none: it could not run
+  Seconds estimated;
+  Seconds bound;
+  std::optional<Seconds> replayed;  ///< by the native solver
+  std::string model;
+  std::string cluster;
+  int workers = 1;
+  std::int64_t batch = 1;  ///< samples of a worker in a step
+  std::string evaluator;   ///< who said `step`: replay, estimate or testbed
+  double shards = 0.0;
+  std::vector<double> autosync;  ///< in the order of autosync_schema()
+  std::vector<double> features;  ///< in the order of strategy_schema()
+};
+
+/// What a candidate says of itself; number, round, step and evaluator are left open. `samples`: of a worker in a step.
+TrialRow trial_row(const Candidate& candidate, const SearchTarget& target, std::int64_t samples);
+
+/// Columns in the order of the members, features by their names.
+const std::vector<std::string>& trial_header();
+/// Seconds have all their digits, so that what is read back is the same number.
+std::vector<std::string> trial_cells(const TrialRow& row);
+/// @throws InputError for a table without one of the columns: another schema; or a cell that is not a number.
+std::vector<TrialRow> read_trials(const CsvTable& table);
+
+}  // namespace simsync

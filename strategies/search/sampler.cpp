@@ -129,9 +129,10 @@ GraphStrategy StrategySampler::draw_graph(Schedule schedule, Decisions& decision
   graph.algorithm = one_of(space_.algorithms, decisions);
   switch (schedule) {
     case Schedule::ReadAtStart: {
+      graph.pull_at_step_start = true;
+      if (target_.own_runner) break;
       const Options habits("TensorFlow's servers", server_transport_options(tensorflow_transport()), {});
       apply_transport_options(habits, graph);
-      graph.pull_at_step_start = true;
       graph.shared_process = true;
       break;
     }

@@ -11,6 +11,7 @@
 #include "base/parse_units.hpp"
 #include "base/wrap.hpp"
 #include "cli/commands.hpp"
+#include "cli/memory_check.hpp"
 #include "cli/settings.hpp"
 #include "cli/terminal.hpp"
 #include "cli/unknown.hpp"
@@ -72,6 +73,7 @@ PredictRequest request_of(const CompareOptions& options, std::size_t which, std:
 
 Side answer(const PredictRequest& request, const std::string& name, Inputs& inputs) {
   Side side{.request = request, .name = name, .problem = prepare(request, inputs)};
+  check_memory(side.problem, name);
   ReplayOptions options = side.problem.options;
   options.record = true;
   options.recorded_steps = side.problem.plan.steps_vary() ? 0 : 1;

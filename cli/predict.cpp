@@ -14,6 +14,7 @@
 #include "base/progress_bar.hpp"
 #include "base/wrap.hpp"
 #include "cli/commands.hpp"
+#include "cli/memory_check.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/sweep.hpp"
@@ -165,12 +166,7 @@ void run_predict(const PredictOptions& options) {
       std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
                                calibration.cluster, problem.cluster.name);
   }
-  if (!problem.memory.fits()) {
-    if (!problem.ignore_memory)
-      throw InputError(misfit_text(problem.memory),
-                       remedy_text(problem.memory) + "; --set memory=ignore predicts it all the same");
-    std::cerr << wrapped("warning: " + misfit_text(problem.memory), terminal_style().width, 2) << '\n';
-  }
+  check_memory(problem);
   const TimelineOptions drawn = timeline_options(options.timeline, problem.plan, problem.cluster);
   choose_record(options, drawn, problem);
   const Prediction prediction = replay_with_bar(problem);

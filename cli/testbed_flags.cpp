@@ -16,10 +16,10 @@ CLI::Option* add_queues(CLI::App& command, std::string& queues) {
 
 TestbedOptions add_testbed_hosts(CLI::App& command, TestbedFlags& flags) {
   TestbedOptions out;
-  out.hosts = command
-                  .add_option("--testbed", flags.hosts,
-                              "Hosts to emulate in network namespaces of this machine, and to run on")
-                  ->check(whole_number(2, kMaxTestbedHosts));
+  out.hosts =
+      command
+          .add_option("--testbed", flags.hosts, "Hosts to emulate in network namespaces of this machine, and to run on")
+          ->check(whole_number(2, kMaxTestbedHosts));
   out.details.push_back(
       command
           .add_option("--rate", flags.rates, "Rate of each host's link: one for all, or one per host (1Gbps,500Mbps)")

@@ -140,6 +140,14 @@ public:
     return micro_steps_ * fitting;
   }
 
+  /// Of one sample at a time, all of them computed again.
+  [[nodiscard]] Bytes least_activations() const {
+    MemoryDemand demand = demand_;
+    demand.batch = 1;
+    if (!blocks_of(model_).empty()) demand.recompute = Recompute::Full;
+    return memory_need(model_, demand).activations;
+  }
+
   [[nodiscard]] std::vector<std::string> settings() const {
     std::vector<std::string> out;
     for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
@@ -181,31 +189,71 @@ private:
   Bytes device_;
 };
 
+MemoryDemand demand_of(const Model& model, const Strategy& strategy, const Profile& profile,
+                       const OptimizerState& optimizer) {
+  MemoryDemand out{.batch = profile.batch, .precision = profile.precision};
+  out.accumulates = profile.micro_steps > 1;
+  out.recompute = strategy.graph.recompute;
+  out.optimizer = optimizer;
+  if (has_sharded(strategy)) out.gathered = gathered(model, strategy, profile.precision);
+  out.variables.resize(model.variables().size());
+  const HeldVariable share = has_sharded(strategy) ? held_of_sharded(model, strategy) : HeldVariable{};
+  for (const VariableStrategy& entry : strategy.variables)
+    out.variables[entry.variable] =
+        is_sharded(entry) ? share : held(model.variable(entry.variable), entry, strategy.graph);
+  out.buffers = buffers(model, strategy, profile.precision);
+  return out;
+}
+
+/// Where nothing else helps: sharded state over more ranks, or more of it, and what has to go with that. The first of
+/// these with which the same samples fit.
+std::vector<std::string> share_more(const Model& model, const Strategy& strategy, const Profile& profile,
+                                    const OptimizerState& optimizer, const DeviceClass& device) {
+  constexpr int kAllStages = 3;
+  const Sharding& now = strategy.graph.sharding;
+  if (!has_sharded(strategy)) return {};
+  std::vector<int> stages{now.stage};
+  if (now.stage < kAllStages && !now.whole_variables) stages.push_back(kAllStages);
+  for (const bool over_all : {false, true}) {
+    if (over_all && now.group == 0) continue;
+    for (const int stage : stages) {
+      if (!over_all && stage == now.stage) continue;  // that is what does not fit
+      Strategy more = strategy;
+      more.graph.sharding.stage = stage;
+      if (over_all) more.graph.sharding.group = 0;
+      const MemoryDemand demand = demand_of(model, more, profile, optimizer);
+      const Bytes usable = usable_of(device.memory, communicators_of(more));
+      std::string text;
+      if (stage != now.stage) text += fmt::format("--set strategy.stage={}", stage);
+      if (over_all) text += fmt::format("{}--set strategy.group=all", text.empty() ? "" : " ");
+      if (memory_need(model, demand).total() <= usable) return {text};
+      const std::vector<std::string> besides = Changes(model, demand, profile.micro_steps, usable).settings();
+      if (!besides.empty()) return {fmt::format("{} {}", text, besides.front())};
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
                        const OptimizerState& optimizer) {
-  MemoryDemand demand{.batch = profile.batch, .precision = profile.precision};
-  demand.accumulates = profile.micro_steps > 1;
-  demand.recompute = strategy.graph.recompute;
-  demand.optimizer = optimizer;
-  if (has_sharded(strategy)) demand.gathered = gathered(model, strategy, profile.precision);
-  demand.variables.resize(model.variables().size());
-  const HeldVariable share = has_sharded(strategy) ? held_of_sharded(model, strategy) : HeldVariable{};
-  for (const VariableStrategy& entry : strategy.variables)
-    demand.variables[entry.variable] =
-        is_sharded(entry) ? share : held(model.variable(entry.variable), entry, strategy.graph);
-  demand.buffers = buffers(model, strategy, profile.precision);
+  const MemoryDemand demand = demand_of(model, strategy, profile, optimizer);
   const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
   RankMemory out{.need = memory_need(model, demand),
                  .device = device.name,
                  .device_bytes = device.memory,
                  .usable = usable_of(device.memory, communicators_of(strategy))};
-  out.shares_parameters = strategy.graph.sharding.stage == 3 && has_sharded(strategy);
   if (out.fits()) return out;
   const Changes changes(model, demand, profile.micro_steps, out.usable);
   out.largest_batch = changes.largest_batch();
   out.changes = changes.settings();
+  if (out.largest_batch == 0 && out.changes.empty())
+    out.changes = share_more(model, strategy, profile, optimizer, device);
+  out.sharing = !has_sharded(strategy)               ? StateSharing::None
+                : strategy.graph.sharding.stage == 3 ? StateSharing::All
+                                                     : StateSharing::Part;
+  out.least_activations = changes.least_activations();
   return out;
 }
 
@@ -232,12 +280,23 @@ std::string misfit_text(const RankMemory& memory) {
 }
 
 std::string remedy_text(const RankMemory& memory) {
-  if (memory.largest_batch == 0 && memory.changes.empty())
-    return memory.shares_parameters ? "not even one sample fits: it needs more workers that share the parameters"
-                                    : "not even one sample fits: --strategy fsdp shares the state out over the workers";
-  std::vector<std::string> ways = memory.changes;
-  if (memory.largest_batch > 0) ways.push_back(fmt::format("--batch {}", memory.largest_batch));
-  return fmt::format("it fits with {}", fmt::join(ways, ", or with "));
+  std::vector<std::string> changes = memory.changes;
+  if (memory.largest_batch > 0) changes.push_back(fmt::format("--batch {}", memory.largest_batch));
+  if (!changes.empty()) return fmt::format("it fits with {}", fmt::join(changes, ", or with "));
+  if (memory.least_activations > memory.usable)
+    return fmt::format(
+        "the activations of one sample take {} even where all are computed again, and no number of workers "
+        "shares them out: it needs shorter samples or larger devices",
+        format_bytes(static_cast<double>(memory.least_activations.count)));
+  switch (memory.sharing) {
+    case StateSharing::None:
+      return "not even one sample fits: --strategy fsdp shares the state out over the workers";
+    case StateSharing::Part:
+      return "not even one sample fits: --set strategy.stage=3 and more workers share more of the state out";
+    case StateSharing::All:
+      break;
+  }
+  return "not even one sample fits: it needs more workers that share the parameters";
 }
 
 }  // namespace simsync

@@ -9,16 +9,20 @@
 
 namespace simsync {
 
+/// What of the state of training ranks share out.
+enum class StateSharing { None, Part, All };
+
 /// What every worker needs, beside the smallest device among the workers.
 struct RankMemory {
   MemoryNeed need;
   std::string device;
-  Bytes device_bytes;              ///< 0: its description does not tell, and everything fits
-  Bytes usable = {};               ///< what driver, CUDA context and communication library leave of it
-  bool shares_parameters = false;  ///< ranks hold only their share of them (Sharding::stage 3)
+  Bytes device_bytes;  ///< 0: its description does not tell, and everything fits
+  Bytes usable = {};   ///< what driver, CUDA context and communication library leave of it
   // Where it does not fit:
   std::int64_t largest_batch = 0;         ///< samples of a step with which it would, 0 if one does not
   std::vector<std::string> changes = {};  ///< settings with each of which the same samples would, the cheapest first
+  StateSharing sharing = StateSharing::None;
+  Bytes least_activations = {};  ///< of one sample, all of them computed again: of no number of workers less
   [[nodiscard]] bool fits() const { return device_bytes.count == 0 || need.total() <= usable; }
 };
 

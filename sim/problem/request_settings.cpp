@@ -150,7 +150,7 @@ ModelParameters model_parameters(const std::vector<std::pair<std::string, std::s
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   ModelParameters out;
   for (const auto& [key, value] : settings)
-    if (key.starts_with(kModel)) out[key.substr(kModel.size())] = whole_number(key, value, -kMost, kMost);
+    if (key.starts_with(kModel)) out[key.substr(kModel.size())] = whole_number(key, value, 1, kMost);
   return out;
 }
 

@@ -139,6 +139,36 @@ TEST_CASE("what does not fit comes with the changes that make it fit", "[memory]
   CHECK(remedy_text(one) == "not even one sample fits: it needs more workers that share the parameters");
 }
 
+TEST_CASE("where no smaller batch helps, more of the state is shared out", "[memory]") {
+  const auto asked = [](const char* model, std::vector<std::pair<std::string, std::string>> settings) {
+    settings.emplace_back("precision", "bf16");
+    settings.emplace_back("optimizer", "adam");
+    return prepare({.model = model,
+                    .cluster = "dgx-h100",
+                    .strategy = "fsdp",
+                    .workers = 1024,
+                    .batch = 1,
+                    .settings = std::move(settings),
+                    .calibration = {}})
+        .memory;
+  };
+  // 175 billion parameters on the eight devices of a node are 44 GB of weights alone; on 1,024 they are 0.3 GB.
+  const RankMemory grouped = asked("gpt3-175b", {{"strategy.group", "node"}});
+  REQUIRE(!grouped.fits());
+  REQUIRE(grouped.changes.size() == 1);
+  CHECK(grouped.changes.front().starts_with("--set strategy.group=all"));
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::istringstream words(grouped.changes.front());
+  for (std::string word; words >> word;)
+    if (word != "--set") settings.push_back(*parse_setting(word));
+  CHECK(asked("gpt3-175b", settings).fits());
+  // The activations of one long sample are more than a device has, however many there are.
+  const RankMemory longer = asked("llama3-8b", {{"model.length", "131072"}});
+  REQUIRE(!longer.fits());
+  CHECK(longer.least_activations > longer.usable);
+  CHECK(remedy_text(longer).find("no number of workers shares them out") != std::string::npos);
+}
+
 TEST_CASE("what a step computes again and how often it begins are settings of every strategy", "[memory]") {
   const auto asked = [](const std::string& strategy, std::vector<std::pair<std::string, std::string>> settings) {
     return PredictRequest{.model = "gpt2",

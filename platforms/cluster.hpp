@@ -170,7 +170,7 @@ struct Protocol {
 };
 
 /// What collectives took over what the numbers of the cluster say, in groups of one shape: a library switches between
-/// its ways where it thinks best, which follows from no cost of theirs.
+/// its algorithms where it thinks best, which follows from no cost of theirs.
 struct MeasuredRatios {
   std::string primitive = "all-reduce";  ///< `all-reduce`, `all-gather` or `reduce-scatter`
   int nodes = 1;

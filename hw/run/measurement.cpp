@@ -67,8 +67,8 @@ void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
   for (const auto& [end, rank] : ends)
     if (end <= all_at_work) pace.note(rank, Seconds{end});
   out.rank_steps = pace.step_of_each();
-  if (out.left_behind) return;
-  out.steps = pace.lots();
+  if (out.has_backups) return;
+  out.steps = pace.batches();
   out.staleness = pace.staleness();
   if (out.steps.empty()) out.steps = {out.step()};
 }
@@ -76,7 +76,7 @@ void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
 }  // namespace
 
 Seconds Measurement::step() const {
-  if (!rank_steps.empty() && !left_behind) {
+  if (!rank_steps.empty() && !has_backups) {
     double rate = 0.0;
     for (const Seconds step : rank_steps) rate += 1.0 / step.value();
     return Seconds{static_cast<double>(rank_steps.size()) / rate};
@@ -135,7 +135,7 @@ std::string to_text(const Measurement& measurement) {
                         {"spans", json_of(measurement.spans)},
                         {"rank_steps", values_of(measurement.rank_steps)},
                         {"staleness", measurement.staleness},
-                        {"left_behind", measurement.left_behind},
+                        {"has_backups", measurement.has_backups},
                         {"vary", measurement.vary},
                         {"checked", measurement.checked},
                         {"processors", measurement.processors}}
@@ -151,7 +151,7 @@ Measurement measurement(const std::string& text) {
   out.spans = spans_of(json.at("spans"));
   out.rank_steps = times_of(json.at("rank_steps"));
   out.staleness = json.at("staleness").get<std::vector<double>>();
-  out.left_behind = json.at("left_behind").get<bool>();
+  out.has_backups = json.at("has_backups").get<bool>();
   out.vary = json.at("vary").get<bool>();
   out.checked = json.at("checked").get<std::int64_t>();
   out.processors = json.at("processors").get<double>();
@@ -163,9 +163,9 @@ Measurement merge(const std::vector<AgentRecord>& records, int warm_up, bool var
   out.vary = vary;
   const auto starts = over_agents(records, &AgentRecord::iteration_start, true);
   // A late rank ends its part of a step after it is over.
-  out.left_behind = !records.empty() && !records.front().global_step_ends.empty();
+  out.has_backups = !records.empty() && !records.front().global_step_ends.empty();
   const auto ends =
-      out.left_behind ? records.front().global_step_ends : over_agents(records, &AgentRecord::iteration_end, false);
+      out.has_backups ? records.front().global_step_ends : over_agents(records, &AgentRecord::iteration_end, false);
   const auto timed = over_agents(records, &AgentRecord::timed, false);
   std::map<std::pair<int, Instance>, MeasuredSpan> spans;
   for (const auto& record : records) {

@@ -21,7 +21,7 @@ Seconds quantile_of(std::vector<Seconds> times, double share);
 
 struct Measurement {
   /// Every measured step, warm-up left out. Of ranks at their own pace: what all together take for as many steps as
-  /// there are ranks, one such lot after the other, until the first rank has ended its last step.
+  /// there are ranks, one such batch after the other, until the first rank has ended its last step.
   std::vector<Seconds> steps;
   /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
   /// that start comes after the end of the step before.
@@ -30,7 +30,7 @@ struct Measurement {
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
   std::vector<Seconds> rank_steps;  ///< of ranks at their own pace: the mean step of each; else empty
   std::vector<double> staleness;    ///< see WorkerPace; empty where late ranks are left behind
-  bool left_behind = false;         ///< steps went on without late ranks (ProgressPolicy::global_step)
+  bool has_backups = false;         ///< steps went on without late ranks (ProgressPolicy::global_step)
   bool vary = false;                ///< ranks drew how long their steps take (Plan::steps_vary)
   std::int64_t checked = 0;         ///< results that were compared with what they should be
   double processors = 0.0;          ///< that all processes together kept busy on average

@@ -11,7 +11,7 @@ namespace simsync {
 /// The first, from a cold start, is not compared, unless nothing of an iteration begins before the one before has
 /// ended: then all of them start cold, and where no control message is under way either and no link has tokens to
 /// spare, the first is all there is to know (unless `record` is set). Where steps vary (Plan::steps_vary): until their
-/// mean is known (EnoughSteps). Both are only read; neither is kept. Deterministic. Cost: O(ops x simulated cells)
+/// mean is known (EnoughSteps). Both are only read; neither is kept. Deterministic. Cost: O(ops x simulated groups)
 /// memory, O(flows x flows in flight) time.
 /// @throws PlanError when the plan does not fit the cluster, or `folded` was asked for and is not exact.
 Prediction replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);

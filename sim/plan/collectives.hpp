@@ -95,8 +95,8 @@ struct LinkRates {
   BytesPerSecond rate_inter{1e12};       ///< one hop that leaves a node alone and uses all its NICs: ring, trees, chain
   BytesPerSecond rate_wire{1e12};        ///< the same if a stream had no limit of its own
   BytesPerSecond rate_tree{1e12};  ///< one hop between nodes of one of the two trees, which has half of the streams
-  BytesPerSecond rate_rank{1e12};  ///< one rank's own way to another node: halving-doubling, hierarchical
-  BytesPerSecond rate_node{1e12};  ///< all of these ways of one node together
+  BytesPerSecond rate_rank{1e12};  ///< one rank's own route to another node: halving-doubling, hierarchical
+  BytesPerSecond rate_node{1e12};  ///< all of these routes of one node together
   double half_intra = 0.0;         ///< payload by which a message is dearer (LinkClass::half_size)
   double half_inter = 0.0;
   bool overlap = false;  ///< the alpha of a message passes while its bytes travel (Protocol::overlap)

@@ -1,4 +1,4 @@
-// A collective made ready for one network: hops with their ways, start-up times and waits. Private to sim.
+// A collective made ready for one network: hops with their routes, start-up times and waits. Private to sim.
 #pragma once
 #include <algorithm>
 #include <functional>

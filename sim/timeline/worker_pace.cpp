@@ -7,14 +7,14 @@ namespace simsync {
 
 namespace {
 
-/// From so many stretches of whole lots of `per_step` ends.
-double error_of_stretches(const std::vector<Seconds>& ends, std::size_t per_step, std::size_t stretches) {
-  const std::size_t length = (ends.size() - 1) / per_step / stretches * per_step;
-  const std::size_t first = ends.size() - 1 - stretches * length;
-  const auto count = static_cast<double>(stretches);
+/// From so many batches, each of whole multiples of `per_step` ends.
+double error_of_batches(const std::vector<Seconds>& ends, std::size_t per_step, std::size_t batches) {
+  const std::size_t length = (ends.size() - 1) / per_step / batches * per_step;
+  const std::size_t first = ends.size() - 1 - batches * length;
+  const auto count = static_cast<double>(batches);
   const double mean = (ends.back() - ends[first]).value() / count;
   double squares = 0.0;
-  for (std::size_t i = 0; i < stretches; ++i) {
+  for (std::size_t i = 0; i < batches; ++i) {
     const std::size_t begin = first + i * length;
     const double apart = (ends[begin + length] - ends[begin]).value() - mean;
     squares += apart * apart;
@@ -27,10 +27,10 @@ double error_of_stretches(const std::vector<Seconds>& ends, std::size_t per_step
 double relative_error(const std::vector<Seconds>& ends, std::size_t per_step) {
   constexpr std::size_t kShort = 10;
   constexpr std::size_t kLong = 5;
-  const std::size_t lots = ends.empty() ? 0 : (ends.size() - 1) / per_step;
-  if (lots < 2) return 1.0;
-  return std::max(error_of_stretches(ends, per_step, std::min(kShort, lots)),
-                  error_of_stretches(ends, per_step, std::min(kLong, lots)));
+  const std::size_t most = ends.empty() ? 0 : (ends.size() - 1) / per_step;
+  if (most < 2) return 1.0;
+  return std::max(error_of_batches(ends, per_step, std::min(kShort, most)),
+                  error_of_batches(ends, per_step, std::min(kLong, most)));
 }
 
 void WorkerPace::note(std::size_t worker, Seconds now) {
@@ -64,11 +64,11 @@ double WorkerPace::step_error() const {
   return relative_error(ends, by_worker_.size());
 }
 
-std::vector<Seconds> WorkerPace::lots() const {
+std::vector<Seconds> WorkerPace::batches() const {
   std::vector<Seconds> out;
-  const std::size_t lot = by_worker_.size();
-  for (std::size_t i = warm_up() + lot; i < ends_.size(); i += lot)
-    out.push_back(ends_[i].second - ends_[i - lot].second);
+  const std::size_t batch = by_worker_.size();
+  for (std::size_t i = warm_up() + batch; i < ends_.size(); i += batch)
+    out.push_back(ends_[i].second - ends_[i - batch].second);
   return out;
 }
 

@@ -31,9 +31,9 @@ public:
   [[nodiscard]] Seconds step() const;
   /// Its relative_error.
   [[nodiscard]] double step_error() const;
-  /// Of the same steps of all workers: how long they take together for as many as there are workers, one such lot after
-  /// the other.
-  [[nodiscard]] std::vector<Seconds> lots() const;
+  /// Of the same steps of all workers: how long they take together for as many as there are workers, one such batch
+  /// after the other.
+  [[nodiscard]] std::vector<Seconds> batches() const;
   /// Share of steps, by how many steps of other workers ended between their begin and their end.
   [[nodiscard]] std::vector<double> staleness() const;
 

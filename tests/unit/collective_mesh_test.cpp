@@ -149,7 +149,8 @@ TEST_CASE("halving-doubling over powers of two is exact, over other numbers near
                         (!mesh.mixed() || std::has_single_bit(static_cast<unsigned>(mesh.gpus)));
       if (even) return same(mesh, kind, each * mesh.members(), Fidelity::Fluid);
       // Blocks of several sizes go on at their own pace, of which the closed form knows the slowest of each step.
-      if (!mesh.mixed()) ratio_within(mesh, kind, each * mesh.members(), 0.985, 1.001);
+      // Over nodes of several GPUs such a block may be spread unevenly: sim/README.md has this figure.
+      ratio_within(mesh, kind, each * mesh.members(), 0.985, mesh.mixed() ? 1.0 / 0.7 : 1.001);
     });
   }
 }

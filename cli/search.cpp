@@ -15,6 +15,7 @@
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/resumed_inputs.hpp"
+#include "cli/search_question.hpp"
 #include "cli/settings.hpp"
 #include "cli/terminal.hpp"
 #include "cli/trials.hpp"
@@ -27,7 +28,6 @@
 namespace simsync {
 namespace {
 
-constexpr const char* kSpacePrefix = "space.";
 constexpr const char* kReplay = "replay";
 constexpr const char* kEstimate = "estimate";
 
@@ -44,51 +44,17 @@ struct SearchFlags {
   bool resume = false;
 };
 
-/// What is asked, with the dimensions of the space apart. `--set strategy.*` says what all strategies have: micro-steps
-/// and recomputation.
-struct Question {
-  PredictRequest request;
-  std::map<std::string, std::string> space;
-};
-
 Question question_of(const SearchFlags& flags) {
-  Question out{flags.request, {}};
-  // The question's own strategy says what every candidate has: workers, micro-steps, recomputation.
-  out.request.strategy = "ddp";
-  if (flags.batch != 0) out.request.batch = flags.batch;
-  for (auto& [key, value] : parse_settings(flags.settings)) {
-    if (key.starts_with(kSpacePrefix)) {
-      out.space[key.substr(std::string(kSpacePrefix).size())] = value;
-    } else {
-      out.request.settings.emplace_back(key, value);
-    }
-  }
-  for (const auto& [key, value] : out.request.settings)
-    if (key.starts_with("strategy.") && key != "strategy.micro_steps" && key != "strategy.recompute")
-      throw InputError(fmt::format("--set {}: a search chooses strategies by itself", key),
-                       "what all of them have are strategy.micro_steps and strategy.recompute; 'simsync list space' "
-                       "shows what can be restricted, with --set space.DIMENSION=VALUES");
-  return out;
+  PredictRequest request = flags.request;
+  if (flags.batch != 0) request.batch = flags.batch;
+  return search_question(std::move(request), parse_settings(flags.settings));
 }
 
 /// Those that fit to model and cluster, and whose steps are alike.
 std::vector<std::pair<std::string, Strategy>> builders_of(const Question& question, const Problem& problem) {
-  std::map<std::string, std::string> options;
-  for (const auto& [key, value] : question.request.settings)
-    if (key.starts_with("strategy.")) options[key.substr(std::string("strategy.").size())] = value;
   std::vector<std::pair<std::string, Strategy>> out;
-  for (const std::string& name : known_builders()) {
-    try {
-      Strategy strategy = build_strategy(name, {.model = problem.model,
-                                                .cluster = problem.cluster,
-                                                .workers = question.request.workers,
-                                                .batch = problem.samples(),
-                                                .options = options});
-      out.emplace_back(name, std::move(strategy));
-    } catch (const PlanError&) {
-      continue;  // as a sweep skips it
-    }
-  }
+  for (const std::string& name : known_builders())
+    if (auto strategy = built_for(name, question, problem)) out.emplace_back(name, std::move(*strategy));
   return out;
 }
 
@@ -180,17 +146,12 @@ void run_search(const SearchFlags& flags) {
   SearchOptions options = flags.options;
   for (const auto& [word, method] : search_method_words())
     if (word == flags.method) options.method = method;
-  SearchProblem asked{
-      .sampler = sampler,
-      .samples = problem.samples(),
-      .estimates = *estimates,
-      .builders = builders_of(question, problem),
-      .fits =
-          [&](const Strategy& strategy) {
-            return problem.ignore_memory ||
-                   rank_memory(problem.model, problem.cluster, strategy, problem.profile, problem.optimizer).fits();
-          },
-      .run = {}};
+  SearchProblem asked{.sampler = sampler,
+                      .samples = problem.samples(),
+                      .estimates = *estimates,
+                      .builders = builders_of(question, problem),
+                      .fits = [&](const Strategy& strategy) { return fits_into_memory(problem, strategy); },
+                      .run = {}};
   SearchResult result;
   {
     ProgressBar progress(asked.builders.size() + static_cast<std::size_t>(options.trials));

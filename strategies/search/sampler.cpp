@@ -128,13 +128,9 @@ GraphStrategy StrategySampler::draw_graph(Schedule schedule, Decisions& decision
   graph.recompute = target_.recompute;
   graph.algorithm = one_of(space_.algorithms, decisions);
   switch (schedule) {
-    case Schedule::ReadAtStart: {
-      const Options habits("TensorFlow's servers", server_transport_options(tensorflow_transport()), {});
-      apply_transport_options(habits, graph);
-      graph.pull_at_step_start = true;
-      graph.shared_process = true;
+    case Schedule::ReadAtStart:
+      apply_tensorflow_servers(graph);
       break;
-    }
     case Schedule::WaitFree:
       graph.fusion = draw_fusion(schedule, decisions);
       graph.aggregate_on_gpu = has_neighbors_ && decisions.coin(0.5);

@@ -80,11 +80,11 @@ void run_dataset(const DatasetFlags& flags) {
 
 void add_question(CLI::App& command, DatasetFlags& flags) {
   const auto list = [&](const char* flag, auto& into, const char* text) {
-    return command.add_option(flag, into, text)->delimiter(',')->capture_default_str();
+    return command.add_option(flag, into, text)->delimiter(',');
   };
-  list("--model", flags.models, "Models, separated by commas");
-  list("--cluster", flags.clusters, "Clusters");
-  list("--workers", flags.workers, "Numbers of devices")->check(whole_number(1, 1'000'000));
+  list("--model", flags.models, "Models, separated by commas (default: eight, which docs/dataset.md names)");
+  list("--cluster", flags.clusters, "Clusters (default: six)");
+  list("--workers", flags.workers, "Numbers of devices (default: 8,16)")->check(whole_number(1, 1'000'000));
   command
       .add_option("--pairs", flags.pairs,
                   "Pairs of each model, cluster and number of devices: of all builders, then drawn")

@@ -30,6 +30,10 @@ const std::map<std::string, std::vector<std::string>>& examples() {
         "    --workers 4,8,16 --csv scaling.csv",
         "simsync sweep --model vgg16 --cluster g4dn.12xlarge --strategy ddp --workers 16 \\\n"
         "    --set link.ethernet.bandwidth=10Gbps,25Gbps,50Gbps"}},
+      {"simsync search",
+       {"simsync search --model vgg16 --cluster g4dn.12xlarge --workers 16 --out best.yaml",
+        "simsync search --model resnet50 --evaluator measure --testbed 4 --rate 1Gbps \\\n"
+        "    --set step_time=200ms --set variable_scale=0.1 --trials 50 --csv trials.csv"}},
       {"simsync compare",
        {"simsync compare --model vgg16 --cluster g4dn.12xlarge --workers 16 \\\n    --strategy ps,ddp",
         "simsync compare --model vgg16 --cluster g4dn.12xlarge --strategy ddp \\\n    --workers 16,32"}},

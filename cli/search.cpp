@@ -3,175 +3,276 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "base/output_file.hpp"
 #include "base/parse_units.hpp"
-#include "base/wrap.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/resumed_inputs.hpp"
 #include "cli/search_question.hpp"
+#include "cli/search_report.hpp"
 #include "cli/settings.hpp"
-#include "cli/terminal.hpp"
-#include "cli/trials.hpp"
+#include "cli/testbed_trials.hpp"
 #include "cli/unknown.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/builders.hpp"
 #include "strategies/reader.hpp"
-#include "strategies/search/describe.hpp"
 
 namespace simsync {
 namespace {
 
 constexpr const char* kReplay = "replay";
+constexpr const char* kSimulate = "simulate";  ///< replay, by another name
 constexpr const char* kEstimate = "estimate";
+constexpr const char* kMeasure = "measure";
+constexpr const char* kTestbed = "testbed";  ///< what its cluster is called
 
 struct SearchFlags {
   PredictRequest request;
+  int workers = 0;  ///< 0: not given
   std::int64_t batch = 0;
   std::vector<std::string> settings;
   std::string method = "autosync";
   std::string evaluator = kReplay;
+  TestbedFlags testbed;
   SearchOptions options;
+  int steps = 5;
+  int warm_up = 2;
+  double budget_s = 0.0;
+  double price = 0.0;  ///< of a node for an hour
+  double money = 0.0;
   std::string out;
   std::string csv;
   int jobs = 1;
   bool resume = false;
+
+  [[nodiscard]] bool is_measured() const { return evaluator == kMeasure; }
 };
 
 Question question_of(const SearchFlags& flags) {
   PredictRequest request = flags.request;
+  request.workers = flags.workers == 0 ? flags.testbed.hosts : flags.workers;
   if (flags.batch != 0) request.batch = flags.batch;
+  if (flags.is_measured()) {
+    request.cluster = kTestbed;
+    request.settings.emplace_back("collective.interference", "0");  // hosts wait for as long as a GPU computes
+  }
   return search_question(std::move(request), parse_settings(flags.settings));
 }
 
+/// What this program's own runner does, whatever the framework that a builder is named for: its servers are processes
+/// of their own with one thread for a sum or an update, and hold nothing back until the backward pass has ended.
+const std::map<std::string, std::string>& habits_of_runner() {
+  static const std::map<std::string, std::string> kHabits{{"shared_process", "false"},
+                                                          {"parallel_host_ops", "false"},
+                                                          {"servers_overlap_in_node", "1"},
+                                                          {"servers_overlap_between_nodes", "1"}};
+  return kHabits;
+}
+
 /// Those that fit to model and cluster, and whose steps are alike.
-std::vector<std::pair<std::string, Strategy>> builders_of(const Question& question, const Problem& problem) {
+std::vector<std::pair<std::string, Strategy>> builders_of(const Question& question, const Problem& problem,
+                                                          bool is_measured) {
+  static const std::map<std::string, std::string> kNone;
+  const auto& habits = is_measured ? habits_of_runner() : kNone;
   std::vector<std::pair<std::string, Strategy>> out;
   for (const std::string& name : known_builders())
-    if (auto strategy = built_for(name, question, problem)) out.emplace_back(name, std::move(*strategy));
+    if (auto strategy = built_for(name, question, problem, habits)) out.emplace_back(name, std::move(*strategy));
   return out;
 }
 
-/// A step by the reference solver; the native solver's where trials are replays, an estimate's where they are that.
-Seconds confirmed(const Problem& problem, const Strategy& strategy) {
-  return replaying_evaluator(problem, Solver::SimGrid)->evaluate(strategy).step;
-}
-
-/// Of the trials that are no builders: how many beat the best builder.
-std::string hit_rate(const SearchResult& result) {
-  const Trial* builder = result.best_builder();
-  std::size_t count = 0;
-  std::size_t hits = 0;
-  for (const Trial& trial : result.trials) {
-    if (trial.round == 0) continue;
-    ++count;
-    if (builder != nullptr && trial.step && *trial.step < *builder->step) ++hits;
-  }
-  if (count == 0) return "none besides builders";
-  return fmt::format("{} besides {} builders; {} of them ({:.0f} %) beat the best builder", count,
-                     result.trials.size() - count, hits,
-                     100.0 * static_cast<double>(hits) / static_cast<double>(count));
-}
-
-std::string trial_name(const Trial& trial) {
-  return trial.round == 0 ? trial.candidate.origin : fmt::format("trial {}, {}", trial.number, trial.candidate.origin);
-}
-
-void print_description(const std::string& title, const Strategy& strategy, const Model& model) {
-  constexpr std::size_t kIndent = 4;
-  std::cout << title << ":\n";
-  for (const std::string& line : describe(strategy, model))
-    std::cout << "  " << wrapped("- " + line, terminal_style().width - 2, kIndent) << '\n';
-}
-
-void print_report(const SearchFlags& flags, const Problem& problem, const SearchResult& result) {
-  const Trial* best = result.best();
-  const Trial* builder = result.best_builder();
-  std::cout << wrapped(
-                   fmt::format("{} on {}, {} worker{}, batch {} per worker: {}, {} by {}, seed {}", flags.request.model,
-                               flags.request.cluster, flags.request.workers, flags.request.workers == 1 ? "" : "s",
-                               problem.samples(), flags.method,
-                               flags.options.trials == 1 ? "1 trial" : fmt::format("{} trials", flags.options.trials),
-                               flags.evaluator, flags.options.seed),
-                   terminal_style().width)
-            << '\n';
-  print_line("candidates",
-             fmt::format("{} estimated, of which {} do not fit into memory", result.candidates, result.too_large));
-  print_line("trials", hit_rate(result));
-  const Seconds step = confirmed(problem, best->candidate.strategy);
-  print_line("best", fmt::format("{} ({}; {:.0f} % of it is the busiest resource alone)", format_seconds(step),
-                                 trial_name(*best), 100.0 * best->candidate.estimate.bound / step));
-  if (builder != nullptr) {
-    const Seconds known = confirmed(problem, builder->candidate.strategy);
-    print_line("best builder", fmt::format("{} ({})", format_seconds(known), builder->candidate.origin));
-    constexpr double kSimulated = 1.001;  // to which steps are simulated
-    print_line("gain", known / step < kSimulated ? "none: equally fast within the 0.1 % to which steps are simulated"
-                                                 : fmt::format("{:.3f}x", known / step));
-  }
-  print_description("The best", best->candidate.strategy, problem.model);
-  if (builder != nullptr && builder != best)
-    print_description(fmt::format("The best builder, {}", builder->candidate.origin), builder->candidate.strategy,
-                      problem.model);
-  for (const std::string& line : framework_settings(best->candidate.strategy, problem.model)) std::cout << line << '\n';
+int nodes_of(const SearchTarget& target, const SearchFlags& flags) {
+  std::set<int> nodes;
+  for (const Place& worker : target.cluster.workers(target.workers)) nodes.insert(worker.node);
+  return static_cast<int>(nodes.size()) + (flags.is_measured() ? flags.testbed.server_hosts : 0);
 }
 
 void check_flags(const SearchFlags& flags) {
   if (flags.resume && (flags.csv.empty() || flags.csv == "-"))
     throw InputError("--resume needs the file to go on with: --csv FILE");
+  if (flags.is_measured() && flags.testbed.hosts == 0)
+    throw InputError("--evaluator measure needs hosts: --testbed N emulates them on this machine");
+  if (!flags.is_measured() && flags.testbed.hosts > 0)
+    throw InputError("--testbed: trials are simulated; real runs need --evaluator measure");
+  if (flags.is_measured() && !flags.request.cluster.empty())
+    throw InputError("--cluster: trials run on the testbed, which --testbed and --rate describe",
+                     "--calibration lays fitted numbers over it");
+  if (!flags.is_measured() && flags.request.cluster.empty()) throw InputError("--cluster is required");
+  if (!flags.is_measured() && flags.workers == 0) throw InputError("--workers is required");
+  if (flags.is_measured() && flags.workers > flags.testbed.hosts)
+    throw InputError(fmt::format("--workers {}: the testbed has {} hosts", flags.workers, flags.testbed.hosts));
+  if (flags.money > 0.0 && flags.price <= 0.0) throw InputError("--money needs --price-per-node-hour");
 }
+
+SearchOptions options_of(const SearchFlags& flags, int nodes) {
+  constexpr double kSecondsPerHour = 3600.0;
+  SearchOptions out = flags.options;
+  for (const auto& [word, method] : search_method_words())
+    if (word == flags.method) out.method = method;
+  out.steps_per_trial = flags.warm_up + flags.steps;
+  if (flags.budget_s > 0.0) out.budget = Seconds{flags.budget_s};
+  if (flags.money > 0.0) {
+    const Seconds paid{flags.money / (flags.price * nodes) * kSecondsPerHour};
+    out.budget = out.budget ? std::min(*out.budget, paid) : paid;
+  }
+  return out;
+}
+
+/// A search from its flags to its report.
+class SearchRun {
+public:
+  explicit SearchRun(const SearchFlags& flags)
+      : flags_(flags),
+        question_(question_of(flags)),
+        problem_(prepared()),
+        target_{.model = problem_.model,
+                .cluster = problem_.cluster,
+                .workers = question_.request.workers,
+                .micro_steps = problem_.strategy.graph.micro_steps,
+                .recompute = problem_.strategy.graph.recompute,
+                .own_runner = flags.is_measured()},
+        sampler_(make_space(question_.space, problem_.cluster), target_),
+        options_(options_of(flags, nodes_of(target_, flags))),
+        estimates_(estimating_evaluator(problem_)),
+        replays_(replaying_evaluator(problem_)) {}
+
+  void run() {
+    const std::vector<std::pair<std::string, Strategy>> builders =
+        builders_of(question_, problem_, flags_.is_measured());
+    std::optional<RowFile> file;
+    if (!flags_.csv.empty()) {
+      file.emplace(open_resumable(flags_.csv, csv_row(trial_header()), flags_.resume));
+      tell_how_to_resume(flags_.csv);
+    }
+    ProgressBar progress(builders.size() + static_cast<std::size_t>(options_.trials));
+    TrialLog log({.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()},
+                 file ? &*file : nullptr, progress);
+    const StrategyRunner runner = runner_of(flags_.steps, progress);
+    const SearchResult result =
+        search({.sampler = sampler_,
+                .samples = problem_.samples(),
+                .estimates = *estimates_,
+                .replays = flags_.is_measured() ? replays_.get() : nullptr,
+                .builders = builders,
+                .fits = [this](const Strategy& strategy) { return fits_into_memory(problem_, strategy); },
+                .run = [&](const std::vector<Candidate>& candidates, int first,
+                           int round) { return log.run(candidates, first, round, runner); }},
+               options_);
+    if (result.best() == nullptr)
+      throw PlanError(fmt::format("no strategy could run: {} of {} candidates did not fit into memory",
+                                  result.too_large, result.candidates));
+    const Winners winners = winners_of(result, progress);
+    if (winners.best == nullptr) throw RunError("the fastest trials fail when they are run again");
+    progress.clear();
+    write_best(*winners.best);
+    if (flags_.csv != "-") report(result, winners);
+  }
+
+private:
+  Problem prepared() const {
+    Inputs inputs;
+    if (flags_.is_measured()) inputs.put(kTestbed, testbed_cluster(flags_.testbed));
+    return prepare(question_.request, inputs);
+  }
+
+  [[nodiscard]] std::string evaluator_name() const {
+    return flags_.evaluator == kSimulate ? kReplay : flags_.evaluator;
+  }
+
+  StrategyRunner runner_of(int steps, ProgressBar& progress) {
+    if (!flags_.is_measured())
+      return run_simulated(flags_.evaluator == kEstimate ? *estimates_ : *replays_, flags_.jobs);
+    TestbedTrials trials{.testbed = flags_.testbed,
+                         .model = question_.request.model,
+                         .workers = question_.request.workers,
+                         .batch = problem_.samples(),
+                         .steps = steps,
+                         .warm_up = flags_.warm_up,
+                         .settings = {}};
+    for (const auto& [key, value] : parse_settings(flags_.settings))
+      if (!key.starts_with(kSpacePrefix) && !key.starts_with("strategy.")) trials.settings.emplace_back(key, value);
+    return run_on_testbed(trials, problem_.model, progress);
+  }
+
+  Winners winners_of(const SearchResult& result, ProgressBar& progress) {
+    if (!flags_.is_measured()) {
+      const auto reference = replaying_evaluator(problem_, Solver::SimGrid);
+      return replayed_winners(result, [&](const Strategy& strategy) { return reference->evaluate(strategy).step; });
+    }
+    constexpr int kSteps = 10;  // of each of two runs
+    const StrategyRunner again = runner_of(kSteps, progress);
+    return confirmed_winners(result, [&](const std::vector<Strategy>& strategies) {
+      std::vector<std::optional<Seconds>> out(strategies.size());
+      again(strategies, [&](std::size_t i, std::optional<Seconds> step) { out[i] = step; });
+      return out;
+    });
+  }
+
+  void write_best(const Trial& trial) const {
+    if (flags_.out.empty()) return;
+    Strategy best = trial.candidate.strategy;
+    if (trial.round > 0) best.name = fmt::format("{}-{}", flags_.method, trial.candidate.id);
+    write_file(flags_.out, to_yaml(best, problem_.model));
+  }
+
+  void report(const SearchResult& result, const Winners& winners) const {
+    print_report({.request = question_.request,
+                  .problem = problem_,
+                  .options = options_,
+                  .method = flags_.method,
+                  .evaluator = evaluator_name(),
+                  .nodes = nodes_of(target_, flags_),
+                  .price_per_node_hour = flags_.price > 0.0 ? std::optional(flags_.price) : std::nullopt},
+                 result, winners);
+  }
+
+  const SearchFlags& flags_;
+  Question question_;
+  Problem problem_;
+  SearchTarget target_;
+  StrategySampler sampler_;
+  SearchOptions options_;
+  std::unique_ptr<Evaluator> estimates_;
+  std::unique_ptr<Evaluator> replays_;
+};
 
 void run_search(const SearchFlags& flags) {
   check_flags(flags);
-  const Question question = question_of(flags);
-  const Problem problem = prepare(question.request);
-  const SearchTarget target{.model = problem.model,
-                            .cluster = problem.cluster,
-                            .workers = question.request.workers,
-                            .micro_steps = problem.strategy.graph.micro_steps,
-                            .recompute = problem.strategy.graph.recompute};
-  const StrategySampler sampler(make_space(question.space, problem.cluster), target);
-  const auto estimates = estimating_evaluator(problem);
-  const auto trials_by = flags.evaluator == kEstimate ? estimating_evaluator(problem) : replaying_evaluator(problem);
-  std::optional<RowFile> file;
-  if (!flags.csv.empty()) {
-    file.emplace(open_resumable(flags.csv, csv_row(trial_header()), flags.resume));
-    tell_how_to_resume(flags.csv);
-  }
-  SearchOptions options = flags.options;
-  for (const auto& [word, method] : search_method_words())
-    if (word == flags.method) options.method = method;
-  SearchProblem asked{.sampler = sampler,
-                      .samples = problem.samples(),
-                      .estimates = *estimates,
-                      .builders = builders_of(question, problem),
-                      .fits = [&](const Strategy& strategy) { return fits_into_memory(problem, strategy); },
-                      .run = {}};
-  SearchResult result;
-  {
-    ProgressBar progress(asked.builders.size() + static_cast<std::size_t>(options.trials));
-    TrialLog log({.target = target, .samples = problem.samples(), .evaluator = flags.evaluator},
-                 file ? &*file : nullptr, progress);
-    const StrategyRunner runner = run_simulated(*trials_by, flags.jobs);
-    asked.run = [&](const std::vector<Candidate>& candidates, int first, int round) {
-      return log.run(candidates, first, round, runner);
-    };
-    result = search(asked, options);
-  }
-  if (result.best() == nullptr)
-    throw PlanError(fmt::format("no strategy could run: {} of {} candidates did not fit into memory", result.too_large,
-                                result.candidates));
-  if (!flags.out.empty()) {
-    Strategy best = result.best()->candidate.strategy;
-    if (result.best()->round > 0) best.name = fmt::format("{}-{}", flags.method, result.best()->candidate.id);
-    write_file(flags.out, to_yaml(best, problem.model));
-  }
-  if (flags.csv != "-") print_report(flags, problem, result);
+  SearchRun(flags).run();
+}
+
+void add_evaluator(CLI::App& command, SearchFlags& flags) {
+  command
+      .add_option("--evaluator", flags.evaluator,
+                  "What a trial is: replay or simulate (a simulated run), estimate, or measure (a real run on a "
+                  "testbed)")
+      ->check(CLI::IsMember({kReplay, kSimulate, kEstimate, kMeasure}))
+      ->capture_default_str();
+  add_testbed_hosts(command, flags.testbed);
+  command.add_option("--steps", flags.steps, "Steps of a trial that are timed")
+      ->check(whole_number(1, 10'000))
+      ->capture_default_str();
+  command.add_option("--warm-up", flags.warm_up, "Steps before them")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
+}
+
+void add_budget(CLI::App& command, SearchFlags& flags) {
+  command.add_option("--trials", flags.options.trials, "Trials besides those of all builders")
+      ->check(whole_number(0, 1'000'000))
+      ->capture_default_str();
+  command
+      .add_option("--budget", flags.budget_s,
+                  "Seconds of the cluster: no trial begins once all of them take so long (default: no limit)")
+      ->check(number_between(1e-3, 1e9));
+  command.add_option("--price-per-node-hour", flags.price, "What a node costs, to tell what the trials cost")
+      ->check(number_between(1e-6, 1e6));
+  command.add_option("--money", flags.money, "The same limit as a sum of money")->check(number_between(1e-6, 1e12));
 }
 
 }  // namespace
@@ -180,10 +281,10 @@ void setup_search(CLI::App& app, Outcome&) {
   auto flags = std::make_shared<SearchFlags>();
   auto* command = app.add_subcommand("search", "Look for the fastest strategy, variable by variable");
   command->add_option("--model", flags->request.model, "Model: a name ('simsync list models') or a path")->required();
-  command->add_option("--cluster", flags->request.cluster, "Cluster: a name ('simsync list clusters') or a path")
-      ->required();
-  command->add_option("--workers", flags->request.workers, "Devices that take part, filled node by node")
-      ->required()
+  command->add_option("--cluster", flags->request.cluster, "Cluster: a name ('simsync list clusters') or a path");
+  command
+      ->add_option("--workers", flags->workers,
+                   "Devices that take part, filled node by node (default: all hosts of the testbed)")
       ->check(whole_number(1, 1'000'000));
   command->add_option("--batch", flags->batch, "Samples per worker and step (default: the model's)")
       ->check(whole_number(1, 100'000'000));
@@ -202,12 +303,8 @@ void setup_search(CLI::App& app, Outcome&) {
                    "ranker sifts; exhaustive: a small space")
       ->check(CLI::IsMember(methods))
       ->capture_default_str();
-  command->add_option("--evaluator", flags->evaluator, "What a trial is: replay (simulated) or estimate")
-      ->check(CLI::IsMember({kReplay, kEstimate}))
-      ->capture_default_str();
-  command->add_option("--trials", flags->options.trials, "Trials besides those of all builders")
-      ->check(whole_number(0, 1'000'000))
-      ->capture_default_str();
+  add_evaluator(*command, *flags);
+  add_budget(*command, *flags);
   command->add_option("--round", flags->options.round, "Trials before the ranker learns from them")
       ->check(whole_number(1, 1'000'000))
       ->capture_default_str();

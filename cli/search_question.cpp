@@ -9,7 +9,6 @@
 namespace simsync {
 namespace {
 
-const std::string kSpacePrefix = "space.";
 const std::string kStrategyPrefix = "strategy.";
 
 }  // namespace
@@ -20,7 +19,7 @@ Question search_question(PredictRequest request, const std::vector<std::pair<std
   out.request.strategy = "ddp";
   for (const auto& [key, value] : settings) {
     if (key.starts_with(kSpacePrefix)) {
-      out.space[key.substr(kSpacePrefix.size())] = value;
+      out.space[key.substr(std::string(kSpacePrefix).size())] = value;
     } else {
       out.request.settings.emplace_back(key, value);
     }
@@ -33,10 +32,13 @@ Question search_question(PredictRequest request, const std::vector<std::pair<std
   return out;
 }
 
-std::optional<Strategy> built_for(const std::string& builder, const Question& question, const Problem& problem) {
+std::optional<Strategy> built_for(const std::string& builder, const Question& question, const Problem& problem,
+                                  const std::map<std::string, std::string>& habits) {
   std::map<std::string, std::string> options;
   for (const auto& [key, value] : question.request.settings)
     if (key.starts_with(kStrategyPrefix)) options[key.substr(kStrategyPrefix.size())] = value;
+  for (const auto& [option, value] : habits)
+    if (has_option(builder, option)) options.emplace(option, value);
   try {
     return build_strategy(builder, {.model = problem.model,
                                     .cluster = problem.cluster,

@@ -14,11 +14,11 @@ CLI::Option* add_queues(CLI::App& command, std::string& queues) {
       ->capture_default_str();
 }
 
-TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags) {
+TestbedOptions add_testbed_hosts(CLI::App& command, TestbedFlags& flags) {
   TestbedOptions out;
   out.hosts = command
                   .add_option("--testbed", flags.hosts,
-                              "Hosts to emulate in network namespaces of this machine, and to measure")
+                              "Hosts to emulate in network namespaces of this machine, and to run on")
                   ->check(whole_number(2, kMaxTestbedHosts));
   out.details.push_back(
       command
@@ -27,6 +27,11 @@ TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags) {
   out.details.push_back(command.add_option("--server-hosts", flags.server_hosts, "Hosts without a device besides them")
                             ->check(whole_number(0, kMaxTestbedHosts)));
   out.details.push_back(add_queues(command, flags.queues));
+  return out;
+}
+
+TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags) {
+  TestbedOptions out = add_testbed_hosts(command, flags);
   out.details.push_back(
       command.add_option("--budget", flags.budget_s, "Seconds that all probes together may take, by nominal rates")
           ->check(number_between(1.0, 86400.0))

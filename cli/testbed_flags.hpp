@@ -20,6 +20,9 @@ struct TestbedOptions {
   std::vector<CLI::Option*> details;  ///< of no meaning without `hosts`
 };
 
+/// What to emulate.
+TestbedOptions add_testbed_hosts(CLI::App& command, TestbedFlags& flags);
+/// The same and the budget of probes.
 TestbedOptions add_testbed_flags(CLI::App& command, TestbedFlags& flags);
 /// The command line of `simsync-hw probe` that says the same.
 std::vector<std::string> arguments_of(const TestbedFlags& flags);

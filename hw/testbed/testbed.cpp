@@ -130,6 +130,10 @@ void Testbed::enter(int host) const {
   testbed::enter_namespace(namespace_name(host));
 }
 
+Cluster described_testbed(const TestbedRequest& request) {
+  return testbed::describe(links_of(request), request.server_hosts);
+}
+
 Cluster Testbed::cluster() const {
   return testbed::describe(state_->links, state_->servers);
 }

@@ -27,6 +27,9 @@ std::vector<BytesPerSecond> parse_rates(const std::string& text);
 /// The value of `--queues`, `fifo` or `fair`. @throws InputError.
 testbed::Queues parse_queues(const std::string& text);
 
+/// The cluster that a testbed of this request would be; builds nothing. @throws InputError for absurd numbers.
+Cluster described_testbed(const TestbedRequest& request);
+
 /// Owns namespaces, veth pairs and a bridge. The destructor removes them and ends whoever is still inside; a small
 /// keeper process does so when this process ends without it, by a signal or otherwise. Not copyable.
 class Testbed {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/parse_units.hpp"
@@ -178,34 +179,84 @@ std::vector<std::string> describe(const Strategy& strategy, const Model& model) 
   return out;
 }
 
+namespace {
+
+/// What the gradients of all-reduced variables are encoded by, if they agree. A sparse gradient does not go into a
+/// bucket, and is not encoded.
+std::optional<Compressor> common_compressor(const Strategy& strategy, const Model& model) {
+  std::set<Compressor> out;
+  for (const VariableStrategy& entry : strategy.variables)
+    if (!model.variable(entry.variable).sparse || entry.sparse_as_dense) out.insert(entry.compressor);
+  if (out.size() > 1) return std::nullopt;
+  return out.empty() ? Compressor::None : *out.begin();
+}
+
+std::vector<std::string> bucket_settings(const Strategy& strategy, Compressor compressor) {
+  constexpr double kMebi = 1024.0 * 1024.0;
+  std::string line = fmt::format("torch DistributedDataParallel: bucket_cap_mb={:g}",
+                                 static_cast<double>(strategy.graph.fusion.limit.count) / kMebi);
+  if (compressor == Compressor::Fp16) line += ", register_comm_hook(fp16_compress_hook)";
+  if (compressor == Compressor::PowerSgd)
+    line += fmt::format(", register_comm_hook(powerSGD_hook) with matrix_approximation_rank={}",
+                        strategy.variables.front().powersgd_rank);
+  return {line};
+}
+
+std::vector<std::string> cycle_settings(const Fusion& fusion, Compressor compressor) {
+  if (compressor == Compressor::PowerSgd) return {};
+  return {fmt::format("Horovod: HOROVOD_FUSION_THRESHOLD={} HOROVOD_CYCLE_TIME={:g}{}", fusion.threshold.count,
+                      1e3 * fusion.cycle.value(),
+                      compressor == Compressor::Fp16 ? ", compression=hvd.Compression.fp16" : "")};
+}
+
+/// Credit in bytes for pieces of so many; one piece at a time is a credit of one piece.
+std::int64_t credit_bytes(Bytes credit, std::int64_t piece) {
+  return credit.count == 1 ? piece : credit.count;
+}
+
+std::vector<std::string> scheduled_settings(const GraphStrategy& graph) {
+  const std::int64_t piece = graph.scheduling.partition.count;
+  if (graph.fusion.kind != FusionKind::None || piece == 0 || graph.scheduling.credit.count == 0) return {};
+  return {
+      fmt::format("ByteScheduler with Horovod: USE_BYTESCHEDULER=1 BYTESCHEDULER_PARTITION={} "
+                  "BYTESCHEDULER_CREDIT={}",
+                  piece, credit_bytes(graph.scheduling.credit, piece))};
+}
+
+/// BytePS deals partitions to servers by itself.
+std::vector<std::string> byteps_settings(const Strategy& strategy, const Model& model) {
+  std::int64_t piece = 0;
+  for (const VariableStrategy& entry : strategy.variables)
+    for (const Shard& shard : entry.shards)
+      piece = std::max(piece, shard.elements * size_of(model.variable(entry.variable).dtype));
+  std::string line = fmt::format("BytePS, with a placement of its own: BYTEPS_PARTITION_BYTES={}", piece);
+  if (const std::int64_t credit = credit_bytes(strategy.graph.scheduling.credit, piece); credit > 0)
+    line += fmt::format(" BYTEPS_SCHEDULING_CREDIT={}", credit);
+  return {line};
+}
+
+}  // namespace
+
 std::vector<std::string> framework_settings(const Strategy& strategy, const Model& model) {
   const GraphStrategy& graph = strategy.graph;
-  std::set<Compressor> compressors;
-  for (const VariableStrategy& entry : strategy.variables) {
-    const Handling handling = handling_of(entry);
-    if (!handling.reduced || handling.served || handling.cut) return {};
-    // A sparse gradient does not go into a bucket, and is not encoded.
-    if (!model.variable(entry.variable).sparse || entry.sparse_as_dense) compressors.insert(entry.compressor);
-  }
-  if (schedule_of(strategy) != Schedule::WaitFree || compressors.size() > 1) return {};
-  const Compressor compressor = compressors.empty() ? Compressor::None : *compressors.begin();
+  const auto all = [&](auto holds) {
+    return std::all_of(strategy.variables.begin(), strategy.variables.end(),
+                       [&](const VariableStrategy& entry) { return holds(handling_of(entry)); });
+  };
+  const Schedule schedule = schedule_of(strategy);
+  const auto compressor = common_compressor(strategy, model);
+  if (!compressor) return {};
+  if (schedule == Schedule::Priority && *compressor == Compressor::None &&
+      all([](const Handling& h) { return h.served && h.replicated && !h.reduced && !h.factors; }))
+    return byteps_settings(strategy, model);
+  if (!all([](const Handling& h) { return h.reduced && !h.served && !h.cut; })) return {};
   std::vector<std::string> out;
-  if (graph.fusion.kind == FusionKind::Buckets) {
-    constexpr double kMebi = 1024.0 * 1024.0;
-    std::string line = fmt::format("torch DistributedDataParallel: bucket_cap_mb={:g}",
-                                   static_cast<double>(graph.fusion.limit.count) / kMebi);
-    if (compressor == Compressor::Fp16) line += ", register_comm_hook(fp16_compress_hook)";
-    if (compressor == Compressor::PowerSgd)
-      line += fmt::format(", register_comm_hook(powerSGD_hook) with matrix_approximation_rank={}",
-                          strategy.variables.front().powersgd_rank);
-    out.push_back(line);
-  } else if (graph.fusion.kind == FusionKind::Cycle && compressor != Compressor::PowerSgd) {
-    out.push_back(fmt::format("Horovod: HOROVOD_FUSION_THRESHOLD={} HOROVOD_CYCLE_TIME={:g}{}",
-                              graph.fusion.threshold.count, 1e3 * graph.fusion.cycle.value(),
-                              compressor == Compressor::Fp16 ? ", compression=hvd.Compression.fp16" : ""));
-  } else {
-    return {};
-  }
+  if (schedule == Schedule::Priority && *compressor == Compressor::None) out = scheduled_settings(graph);
+  if (schedule == Schedule::WaitFree && graph.fusion.kind == FusionKind::Buckets)
+    out = bucket_settings(strategy, *compressor);
+  if (schedule == Schedule::WaitFree && graph.fusion.kind == FusionKind::Cycle)
+    out = cycle_settings(graph.fusion, *compressor);
+  if (out.empty()) return out;
   if (graph.algorithm == CollectiveAlgorithm::Ring) out.emplace_back("NCCL: NCCL_ALGO=Ring");
   if (graph.algorithm == CollectiveAlgorithm::DoubleBinaryTree) out.emplace_back("NCCL: NCCL_ALGO=Tree");
   return out;

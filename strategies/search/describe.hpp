@@ -11,8 +11,8 @@ namespace simsync {
 /// servers, cut into 2 to 40 shards`; then one for the graph level.
 std::vector<std::string> describe(const Strategy& strategy, const Model& model);
 
-/// What PyTorch DDP, Horovod or NCCL are told to do the same, as they take it: `torch DistributedDataParallel:
-/// bucket_cap_mb=25`. Empty where none of them can.
+/// What PyTorch DDP, Horovod, ByteScheduler, BytePS or NCCL are told to do the same, as they take it: `torch
+/// DistributedDataParallel: bucket_cap_mb=25`. Empty where none of them can.
 std::vector<std::string> framework_settings(const Strategy& strategy, const Model& model);
 
 }  // namespace simsync

@@ -205,6 +205,19 @@ public:
   }
 
 private:
+  /// Before anything is estimated.
+  static void expect_few(const StrategySampler& sampler) {
+    AllDecisions decisions;
+    std::int64_t count = 0;
+    do {
+      (void)sampler.draw(decisions);
+      if (++count > kMostExhaustive)
+        throw InputError(fmt::format("the search space has more than {} strategies: too many for an exhaustive search",
+                                     kMostExhaustive),
+                         "restrict it ('simsync list space' shows its dimensions), or choose another method");
+    } while (decisions.next());
+  }
+
   /// In the order of their estimates.
   void draw_all(SearchState& state) {
     is_drawn_ = true;
@@ -212,13 +225,9 @@ private:
     space.server_rules = {ServerRule::Random};
     space.group_rules = {GroupRule::Random};
     const StrategySampler sampler(space, state.problem.sampler.target());
+    expect_few(sampler);
     AllDecisions decisions;
-    std::int64_t count = 0;
     do {
-      if (++count > kMostExhaustive)
-        throw InputError(fmt::format("the search space has more than {} strategies: too many for an exhaustive search",
-                                     kMostExhaustive),
-                         "restrict it ('simsync list space' shows its dimensions), or choose another method");
       auto candidate = state.considered(sampler.draw(decisions), kDrawn);
       if (candidate) all_.push_back(std::move(*candidate));
     } while (decisions.next());

@@ -129,7 +129,8 @@ GraphStrategy StrategySampler::draw_graph(Schedule schedule, Decisions& decision
   graph.algorithm = one_of(space_.algorithms, decisions);
   switch (schedule) {
     case Schedule::ReadAtStart:
-      apply_tensorflow_servers(graph);
+      graph.pull_at_step_start = true;
+      if (!target_.own_runner) apply_tensorflow_servers(graph);
       break;
     case Schedule::WaitFree:
       graph.fusion = draw_fusion(schedule, decisions);

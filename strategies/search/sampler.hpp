@@ -16,6 +16,9 @@ struct SearchTarget {
   int workers = 1;
   int micro_steps = 1;
   Recompute recompute = Recompute::None;
+  /// Trials run on this program's own runner, whose servers are processes of their own and hold nothing back; else
+  /// servers that are read at the start of a step are TensorFlow's.
+  bool own_runner = false;
 };
 
 class StrategySampler {

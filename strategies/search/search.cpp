@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/error.hpp"
 #include "base/sha256.hpp"
@@ -54,6 +55,7 @@ void SearchState::add(Trial trial) {
                          .step = trial.step->value(),
                          .shards = shards_of(trial.candidate.strategy)});
   }
+  if (trial.step) result.cluster_time += options.steps_per_trial * *trial.step;
   result.trials.push_back(std::move(trial));
 }
 
@@ -110,6 +112,17 @@ std::vector<Candidate> builders_of(SearchState& state) {
   return out;
 }
 
+/// Trials that what is left of the budget pays for, if they take as long as the mean of those so far.
+int affordable(const SearchState& state) {
+  const std::optional<Seconds> budget = state.options.budget;
+  if (!budget) return std::numeric_limits<int>::max();
+  const double left = (*budget - state.result.cluster_time).value();
+  if (left <= 0.0) return 0;
+  const auto ran = static_cast<double>(state.fastest().size());
+  const double each = ran > 0.0 ? state.result.cluster_time.value() / ran : left;
+  return static_cast<int>(std::clamp(std::floor(left / each), 1.0, 1e9));
+}
+
 const Trial* fastest_of(const std::vector<Trial>& trials, bool builders_only) {
   const Trial* best = nullptr;
   for (const Trial& trial : trials)
@@ -157,8 +170,10 @@ SearchResult search(const SearchProblem& problem, const SearchOptions& options) 
   const auto proposals = detail::make_proposals(options.method);
   int left = options.trials;
   for (int round = 1; left > 0; ++round) {
+    const int count = std::min({left, options.round, affordable(state)});
+    if (count == 0) break;
     state.learn();
-    std::vector<Candidate> next = proposals->next(state, static_cast<std::size_t>(std::min(left, options.round)));
+    std::vector<Candidate> next = proposals->next(state, static_cast<std::size_t>(count));
     if (next.empty()) break;
     left -= static_cast<int>(next.size());
     run(state, std::move(next), round);

@@ -60,12 +60,15 @@ struct SearchOptions {
   /// How much a pick is worth for being unlike the others of its round, in standard deviations of the score.
   double diversity = 0.5;
   std::uint64_t seed = 1;
+  int steps_per_trial = 7;        ///< that the cluster runs for each trial, warm-up included
+  std::optional<Seconds> budget;  ///< of the cluster for all trials: none begins once they have taken so long
 };
 
 struct SearchResult {
   std::vector<Trial> trials;
   std::int64_t candidates = 0;  ///< that were estimated
   std::int64_t too_large = 0;   ///< of them, did not fit into memory
+  Seconds cluster_time;         ///< that all trials take, or would take on the cluster: steps_per_trial steps each
 
   /// The fastest; of equal ones the first. None: nothing ran.
   [[nodiscard]] const Trial* best() const;
@@ -73,7 +76,7 @@ struct SearchResult {
 };
 
 /// The most strategies that an exhaustive search goes through.
-inline constexpr std::int64_t kMostExhaustive = 1'000'000;
+inline constexpr std::int64_t kMostExhaustive = 100'000;
 
 /// The same options, problem and results of trials make the same search. @throws InputError for an exhaustive search of
 /// a space with more strategies than kMostExhaustive.

@@ -26,7 +26,7 @@ struct TrialRow {
   std::string cluster;
   int workers = 1;
   std::int64_t batch = 1;  ///< samples of a worker in a step
-  std::string evaluator;   ///< who said `step`: replay, estimate or testbed
+  std::string evaluator;   ///< who said `step`: replay, estimate or measure
   double shards = 0.0;
   std::vector<double> autosync;  ///< in the order of autosync_schema()
   std::vector<double> features;  ///< in the order of strategy_schema()

@@ -143,6 +143,58 @@ TEST_CASE("what does not fit into memory is not tried, what cannot run counts as
   CHECK(schedule_of(result.best()->candidate.strategy) != Schedule::Sharded);
 }
 
+TEST_CASE("no trial begins once the cluster's time is spent", "[search]") {
+  Lab lab;
+  const SearchOptions all{.method = SearchMethod::Random, .trials = 30, .round = 5, .seed = 3, .steps_per_trial = 10};
+  const SearchResult whole = search(lab.problem(), all);
+  // Ten steps of every trial.
+  double sum = 0.0;
+  for (const Trial& trial : whole.trials) sum += 10.0 * trial.step->value();
+  CHECK_THAT(whole.cluster_time.value(), WithinRel(sum, 1e-12));
+  SearchOptions half = all;
+  half.budget = 0.5 * whole.cluster_time;
+  const SearchResult cut = search(lab.problem(), half);
+  CHECK(cut.trials.size() < whole.trials.size());
+  // What is spent when the last round begins is less than the budget, and that round is sized by the mean trial.
+  double before = 0.0;
+  for (const Trial& trial : cut.trials)
+    if (trial.round < cut.trials.back().round) before += 10.0 * trial.step->value();
+  CHECK(before < half.budget->value());
+  CHECK(cut.cluster_time.value() > 0.8 * half.budget->value());
+  // The trials that it has are those of the whole search.
+  for (std::size_t i = 0; i < cut.trials.size(); ++i) CHECK(cut.trials[i].candidate.id == whole.trials[i].candidate.id);
+}
+
+TEST_CASE("where trials are real runs, the best tenth is replayed before trials are picked", "[search]") {
+  // Replays say twice the estimate; trials agree with replays.
+  class Twice final : public Evaluator {
+  public:
+    explicit Twice(Evaluator& estimates) : estimates_(estimates) {}
+    Evaluation evaluate(const Strategy& strategy) override {
+      ++count;
+      Evaluation out = estimates_.evaluate(strategy);
+      out.step *= 2.0;
+      return out;
+    }
+    int count = 0;
+
+  private:
+    Evaluator& estimates_;
+  };
+  Lab lab;
+  Twice replays(lab.estimates);
+  SearchProblem problem = lab.problem();
+  problem.replays = &replays;
+  const SearchResult result = search(problem, {.trials = 4, .round = 4, .candidates = 200});
+  for (const Trial& trial : result.trials) {
+    REQUIRE(trial.candidate.replayed.has_value());
+    CHECK_THAT(*trial.candidate.replayed / trial.candidate.estimate.step, WithinRel(2.0, 1e-12));
+  }
+  // Two builders, and a tenth of the 200 drawn (fewer where a draw cannot run).
+  CHECK(replays.count <= 2 + 20);
+  CHECK(replays.count >= 2 + 10);
+}
+
 TEST_CASE("a space that is too large is not searched exhaustively", "[search]") {
   Lab lab;
   CHECK_THROWS_AS(search(lab.problem(), {.method = SearchMethod::Exhaustive}), InputError);

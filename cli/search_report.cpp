@@ -1,0 +1,151 @@
+#include "cli/search_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "base/parse_units.hpp"
+#include "base/wrap.hpp"
+#include "cli/terminal.hpp"
+#include "strategies/search/describe.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr double kSecondsPerHour = 3600.0;
+
+/// Of the trials that are no builders: how many beat the best builder.
+std::string hit_rate(const SearchResult& result) {
+  const Trial* builder = result.best_builder();
+  std::size_t count = 0;
+  std::size_t hits = 0;
+  for (const Trial& trial : result.trials) {
+    if (trial.round == 0) continue;
+    ++count;
+    if (builder != nullptr && trial.step && *trial.step < *builder->step) ++hits;
+  }
+  if (count == 0) return "none besides builders";
+  return fmt::format("{} besides {} builders; {} of them ({:.0f} %) beat the best builder", count,
+                     result.trials.size() - count, hits,
+                     100.0 * static_cast<double>(hits) / static_cast<double>(count));
+}
+
+std::string trial_name(const Trial& trial) {
+  return trial.round == 0 ? trial.candidate.origin : fmt::format("trial {}, {}", trial.number, trial.candidate.origin);
+}
+
+std::string cost_text(const ReportedSearch& search, const SearchResult& result) {
+  const double hours = search.nodes * result.cluster_time.value() / kSecondsPerHour;
+  std::string out = fmt::format("{:.3g} node-hours for {} steps of each trial on {} node{}", hours,
+                                search.options.steps_per_trial, search.nodes, search.nodes == 1 ? "" : "s");
+  if (search.price_per_node_hour) out += fmt::format(": {:.2f}", hours * *search.price_per_node_hour);
+  return out;
+}
+
+void print_description(const std::string& title, const Strategy& strategy, const Model& model) {
+  constexpr std::size_t kIndent = 4;
+  std::cout << title << ":\n";
+  for (const std::string& line : describe(strategy, model))
+    std::cout << "  " << wrapped("- " + line, terminal_style().width - 2, kIndent) << '\n';
+}
+
+std::string gain_text(const Winners& winners) {
+  constexpr double kTold = 1.001;  // steps are simulated to 0.1 %
+  const double gain = winners.builder_step / winners.step;
+  return gain < kTold ? "none: equally fast within 0.1 %" : fmt::format("{:.3f}x", gain);
+}
+
+/// Indices of the fastest trials, at most so many, of builders or of others.
+std::vector<std::size_t> fastest(const SearchResult& result, bool of_builders, std::size_t most) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < result.trials.size(); ++i)
+    if (result.trials[i].step && (result.trials[i].round == 0) == of_builders) out.push_back(i);
+  std::stable_sort(out.begin(), out.end(),
+                   [&](std::size_t a, std::size_t b) { return *result.trials[a].step < *result.trials[b].step; });
+  out.resize(std::min(out.size(), most));
+  return out;
+}
+
+}  // namespace
+
+Winners replayed_winners(const SearchResult& result, const std::function<Seconds(const Strategy&)>& replay) {
+  Winners out{.best = result.best(), .step = {}, .builder = result.best_builder(), .builder_step = {}, .how = {}};
+  out.step = replay(out.best->candidate.strategy);
+  if (out.builder != nullptr)
+    out.builder_step = out.builder == out.best ? out.step : replay(out.builder->candidate.strategy);
+  out.how = "replayed on SimGrid";
+  return out;
+}
+
+Winners confirmed_winners(
+    const SearchResult& result,
+    const std::function<std::vector<std::optional<Seconds>>(const std::vector<Strategy>& strategies)>& run) {
+  constexpr std::size_t kTrials = 3;
+  constexpr std::size_t kBuilders = 2;
+  constexpr int kTimes = 2;
+  std::vector<std::size_t> again = fastest(result, false, kTrials);
+  const std::vector<std::size_t> builders = fastest(result, true, kBuilders);
+  again.insert(again.end(), builders.begin(), builders.end());
+  std::vector<Strategy> strategies;
+  for (const std::size_t i : again) strategies.push_back(result.trials[i].candidate.strategy);
+  std::vector<Seconds> sums(again.size());
+  std::vector<bool> failed(again.size(), false);
+  for (int time = 0; time < kTimes; ++time) {
+    const auto steps = run(strategies);
+    for (std::size_t i = 0; i < again.size(); ++i) {
+      failed[i] = failed[i] || !steps[i];
+      sums[i] += steps[i].value_or(Seconds{});
+    }
+  }
+  Winners out;
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    const Trial& trial = result.trials[again[i]];
+    const Seconds step = sums[i] / kTimes;
+    if (failed[i]) continue;
+    if (out.best == nullptr || step < out.step) {
+      out.best = &trial;
+      out.step = step;
+    }
+    if (trial.round == 0 && (out.builder == nullptr || step < out.builder_step)) {
+      out.builder = &trial;
+      out.builder_step = step;
+    }
+  }
+  out.how = fmt::format("mean of {} runs more", kTimes);
+  return out;
+}
+
+void print_report(const ReportedSearch& search, const SearchResult& result, const Winners& winners) {
+  const PredictRequest& request = search.request;
+  const Model& model = search.problem.model;
+  const int trials = search.options.trials;
+  std::cout << wrapped(fmt::format("{} on {}, {} worker{}, batch {} per worker: {}, {} by {}, seed {}", request.model,
+                                   request.cluster, request.workers, request.workers == 1 ? "" : "s",
+                                   search.problem.samples(), search.method,
+                                   trials == 1 ? "1 trial" : fmt::format("{} trials", trials), search.evaluator,
+                                   search.options.seed),
+                       terminal_style().width)
+            << '\n';
+  print_line("candidates",
+             fmt::format("{} estimated, of which {} do not fit into memory", result.candidates, result.too_large));
+  print_line("trials", hit_rate(result));
+  print_line("cost", cost_text(search, result));
+  print_line("best",
+             fmt::format("{} ({}; {:.0f} % of it is the busiest resource alone), {}", format_seconds(winners.step),
+                         trial_name(*winners.best),
+                         std::min(100.0, 100.0 * winners.best->candidate.estimate.bound / winners.step), winners.how));
+  if (winners.builder != nullptr) {
+    print_line("best builder",
+               fmt::format("{} ({})", format_seconds(winners.builder_step), winners.builder->candidate.origin));
+    print_line("gain", gain_text(winners));
+  }
+  print_description("The best", winners.best->candidate.strategy, model);
+  if (winners.builder != nullptr && winners.builder != winners.best)
+    print_description(fmt::format("The best builder, {}", winners.builder->candidate.origin),
+                      winners.builder->candidate.strategy, model);
+  for (const std::string& line : framework_settings(winners.best->candidate.strategy, model)) std::cout << line << '\n';
+}
+
+}  // namespace simsync

@@ -1,0 +1,44 @@
+// What a search has found, for people.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/problem/problem.hpp"
+#include "strategies/search/search.hpp"
+
+namespace simsync {
+
+/// The best trial and the best builder, each with a step that is better known than that of one trial.
+struct Winners {
+  const Trial* best = nullptr;
+  Seconds step;
+  const Trial* builder = nullptr;  ///< null: none could run
+  Seconds builder_step;
+  std::string how;  ///< where these steps come from
+};
+
+/// Those with the fastest trials, each replayed by `replay`.
+Winners replayed_winners(const SearchResult& result, const std::function<Seconds(const Strategy&)>& replay);
+
+/// Of the fastest few trials and builders, run again: the fastest of a few hundred noisy trials is too fast to be true.
+/// `run` runs all of them one after another; it is called twice, so that slow changes of the machine hit all alike.
+/// What fails is left out.
+Winners confirmed_winners(
+    const SearchResult& result,
+    const std::function<std::vector<std::optional<Seconds>>(const std::vector<Strategy>& strategies)>& run);
+
+struct ReportedSearch {
+  const PredictRequest& request;
+  const Problem& problem;
+  const SearchOptions& options;
+  std::string method;
+  std::string evaluator;
+  int nodes = 1;                              ///< of the cluster that a trial takes
+  std::optional<double> price_per_node_hour;  ///< in any currency
+};
+
+void print_report(const ReportedSearch& search, const SearchResult& result, const Winners& winners);
+
+}  // namespace simsync

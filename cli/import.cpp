@@ -3,6 +3,7 @@
 
 #include "base/file.hpp"
 #include "cli/commands.hpp"
+#include "cli/import_autosync.hpp"
 #include "cli/import_trace.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
@@ -43,6 +44,7 @@ void setup_import(CLI::App& app, Outcome&) {
   autodist->add_option("--out", flags->out, "Write the cluster to this file (default: standard output)")
       ->check(output_file("--out"));
   autodist->callback([flags] { import_autodist(*flags); });
+  setup_import_autosync(*command);
   setup_import_traces(*command);
 }
 

@@ -14,6 +14,7 @@
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
 #include "cli/resumed_inputs.hpp"
+#include "cli/search_question.hpp"
 #include "cli/search_report.hpp"
 #include "cli/settings.hpp"
 #include "cli/testbed_trials.hpp"
@@ -25,7 +26,6 @@
 namespace simsync {
 namespace {
 
-constexpr const char* kSpacePrefix = "space.";
 constexpr const char* kReplay = "replay";
 constexpr const char* kSimulate = "simulate";  ///< replay, by another name
 constexpr const char* kEstimate = "estimate";
@@ -54,36 +54,15 @@ struct SearchFlags {
   [[nodiscard]] bool is_measured() const { return evaluator == kMeasure; }
 };
 
-/// What is asked, with the dimensions of the space apart. `--set strategy.*` says what all strategies have: micro-steps
-/// and recomputation.
-struct Question {
-  PredictRequest request;
-  std::map<std::string, std::string> space;
-};
-
 Question question_of(const SearchFlags& flags) {
-  Question out{flags.request, {}};
-  // The question's own strategy says what every candidate has: workers, micro-steps, recomputation.
-  out.request.strategy = "ddp";
-  out.request.workers = flags.workers == 0 ? flags.testbed.hosts : flags.workers;
-  if (flags.batch != 0) out.request.batch = flags.batch;
+  PredictRequest request = flags.request;
+  request.workers = flags.workers == 0 ? flags.testbed.hosts : flags.workers;
+  if (flags.batch != 0) request.batch = flags.batch;
   if (flags.is_measured()) {
-    out.request.cluster = kTestbed;
-    out.request.settings.emplace_back("collective.interference", "0");  // hosts wait for as long as a GPU computes
+    request.cluster = kTestbed;
+    request.settings.emplace_back("collective.interference", "0");  // hosts wait for as long as a GPU computes
   }
-  for (auto& [key, value] : parse_settings(flags.settings)) {
-    if (key.starts_with(kSpacePrefix)) {
-      out.space[key.substr(std::string(kSpacePrefix).size())] = value;
-    } else {
-      out.request.settings.emplace_back(key, value);
-    }
-  }
-  for (const auto& [key, value] : out.request.settings)
-    if (key.starts_with("strategy.") && key != "strategy.micro_steps" && key != "strategy.recompute")
-      throw InputError(fmt::format("--set {}: a search chooses strategies by itself", key),
-                       "what all of them have are strategy.micro_steps and strategy.recompute; 'simsync list space' "
-                       "shows what can be restricted, with --set space.DIMENSION=VALUES");
-  return out;
+  return search_question(std::move(request), parse_settings(flags.settings));
 }
 
 /// What this program's own runner does, whatever the framework that a builder is named for: its servers are processes
@@ -99,26 +78,11 @@ const std::map<std::string, std::string>& habits_of_runner() {
 /// Those that fit to model and cluster, and whose steps are alike.
 std::vector<std::pair<std::string, Strategy>> builders_of(const Question& question, const Problem& problem,
                                                           bool is_measured) {
-  std::map<std::string, std::string> common;
-  for (const auto& [key, value] : question.request.settings)
-    if (key.starts_with("strategy.")) common[key.substr(std::string("strategy.").size())] = value;
+  static const std::map<std::string, std::string> kNone;
+  const auto& habits = is_measured ? habits_of_runner() : kNone;
   std::vector<std::pair<std::string, Strategy>> out;
-  for (const std::string& name : known_builders()) {
-    std::map<std::string, std::string> options = common;
-    if (is_measured)
-      for (const auto& [option, value] : habits_of_runner())
-        if (has_option(name, option)) options.emplace(option, value);
-    try {
-      Strategy strategy = build_strategy(name, {.model = problem.model,
-                                                .cluster = problem.cluster,
-                                                .workers = question.request.workers,
-                                                .batch = problem.samples(),
-                                                .options = options});
-      out.emplace_back(name, std::move(strategy));
-    } catch (const PlanError&) {
-      continue;  // as a sweep skips it
-    }
-  }
+  for (const std::string& name : known_builders())
+    if (auto strategy = built_for(name, question, problem, habits)) out.emplace_back(name, std::move(*strategy));
   return out;
 }
 
@@ -189,15 +153,16 @@ public:
     TrialLog log({.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()},
                  file ? &*file : nullptr, progress);
     const StrategyRunner runner = runner_of(flags_.steps, progress);
-    const SearchResult result = search({.sampler = sampler_,
-                                        .samples = problem_.samples(),
-                                        .estimates = *estimates_,
-                                        .replays = flags_.is_measured() ? replays_.get() : nullptr,
-                                        .builders = builders,
-                                        .fits = [this](const Strategy& strategy) { return fits(strategy); },
-                                        .run = [&](const std::vector<Candidate>& candidates, int first,
-                                                   int round) { return log.run(candidates, first, round, runner); }},
-                                       options_);
+    const SearchResult result =
+        search({.sampler = sampler_,
+                .samples = problem_.samples(),
+                .estimates = *estimates_,
+                .replays = flags_.is_measured() ? replays_.get() : nullptr,
+                .builders = builders,
+                .fits = [this](const Strategy& strategy) { return fits_into_memory(problem_, strategy); },
+                .run = [&](const std::vector<Candidate>& candidates, int first,
+                           int round) { return log.run(candidates, first, round, runner); }},
+               options_);
     if (result.best() == nullptr)
       throw PlanError(fmt::format("no strategy could run: {} of {} candidates did not fit into memory",
                                   result.too_large, result.candidates));
@@ -217,11 +182,6 @@ private:
 
   [[nodiscard]] std::string evaluator_name() const {
     return flags_.evaluator == kSimulate ? kReplay : flags_.evaluator;
-  }
-
-  [[nodiscard]] bool fits(const Strategy& strategy) const {
-    return problem_.ignore_memory ||
-           rank_memory(problem_.model, problem_.cluster, strategy, problem_.profile, problem_.optimizer).fits();
   }
 
   StrategyRunner runner_of(int steps, ProgressBar& progress) {

@@ -21,6 +21,7 @@
 #include "cli/resumed_inputs.hpp"
 #include "cli/row_file.hpp"
 #include "cli/settings.hpp"
+#include "cli/shard.hpp"
 #include "cli/terminal.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
@@ -65,31 +66,10 @@ std::vector<PredictRequest> combinations(const SweepOptions& options) {
   return out;
 }
 
-/// `i/n`, the i-th (from 1) of n parts.
-struct Shard {
-  long long number = 1;
-  long long count = 1;
-};
-
-std::optional<Shard> parse_shard(const std::string& text) {
-  const std::size_t slash = std::min(text.find('/'), text.size() - 1);
-  const auto number = parse_integer(text.substr(0, slash));
-  const auto count = parse_integer(text.substr(slash + 1));
-  if (!number || !count || *number < 1 || *number > *count) return std::nullopt;
-  return Shard{*number, *count};
-}
-
-CLI::Validator shard() {
-  const auto check = [](std::string& text) {
-    return parse_shard(text) ? std::string{} : fmt::format("expected i/n with i from 1 to n, got '{}'", text);
-  };
-  return CLI::Validator(check, "i/n");
-}
-
 /// Every n-th combination, beginning with the i-th.
 std::vector<PredictRequest> shard_of(std::vector<PredictRequest> all, const std::string& text) {
   if (text.empty()) return all;
-  const Shard shard = parse_shard(text).value();
+  const ShardFlag shard = parse_shard(text).value();
   std::vector<PredictRequest> out;
   for (auto k = static_cast<std::size_t>(shard.number - 1); k < all.size(); k += static_cast<std::size_t>(shard.count))
     out.push_back(all[k]);

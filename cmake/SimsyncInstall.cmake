@@ -12,7 +12,7 @@ foreach(library IN LISTS libraries)
   install(DIRECTORY "${folder}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/simsync/${room}" FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 
-foreach(data IN ITEMS models/zoo models/profiles platforms/presets strategies/presets validate/studies validate/reference
+foreach(data IN ITEMS models/zoo models/profiles platforms/presets strategies/presets strategies/search/data validate/studies validate/reference
                       validate/models validate/clusters validate/calibrations validate/strategies)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${data}/" DESTINATION "${SIMSYNC_DATA_DIR}/${data}"
           FILES_MATCHING PATTERN "*.yaml" PATTERN "*.csv")

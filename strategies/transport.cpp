@@ -56,4 +56,11 @@ void apply_transport_options(const Options& options, GraphStrategy& graph) {
   if (options.has(kRate) && options.text(kRate) != kNone) graph.rpc.rate = options.bandwidth(kRate);
 }
 
+void apply_tensorflow_servers(GraphStrategy& graph) {
+  const Options habits("TensorFlow's servers", server_transport_options(tensorflow_transport()), {});
+  apply_transport_options(habits, graph);
+  graph.pull_at_step_start = true;
+  graph.shared_process = true;
+}
+
 }  // namespace simsync

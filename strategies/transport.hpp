@@ -28,5 +28,7 @@ std::vector<OptionInfo> collective_transport_options();
 
 /// Sets what these options say, for those that the builder has.
 void apply_transport_options(const Options& options, GraphStrategy& graph);
+/// What TensorFlow's servers do by default: variables are read when a step starts.
+void apply_tensorflow_servers(GraphStrategy& graph);
 
 }  // namespace simsync

@@ -128,14 +128,10 @@ GraphStrategy StrategySampler::draw_graph(Schedule schedule, Decisions& decision
   graph.recompute = target_.recompute;
   graph.algorithm = one_of(space_.algorithms, decisions);
   switch (schedule) {
-    case Schedule::ReadAtStart: {
+    case Schedule::ReadAtStart:
       graph.pull_at_step_start = true;
-      if (target_.own_runner) break;
-      const Options habits("TensorFlow's servers", server_transport_options(tensorflow_transport()), {});
-      apply_transport_options(habits, graph);
-      graph.shared_process = true;
+      if (!target_.own_runner) apply_tensorflow_servers(graph);
       break;
-    }
     case Schedule::WaitFree:
       graph.fusion = draw_fusion(schedule, decisions);
       graph.aggregate_on_gpu = has_neighbors_ && decisions.coin(0.5);

@@ -185,6 +185,32 @@ TEST_CASE("the picture of the README is drawn from what the program says", "[doc
   CHECK(read_file("cases.csv") == read_file(kRoot + "/docs/vgg16-g4dn.csv"));
 }
 
+// Every 40th row, by `--shard`, which makes one pair of a combination alone.
+TEST_CASE("the sample of the data set is what the program makes today", "[docs]") {
+  const ScratchFolder scratch;
+  const std::string path = kRoot + "/strategies/search/data/sample-simulated.csv";
+  const auto lines = lines_of(path);
+  const CsvTable sample = CsvTable::load(path);
+  REQUIRE(lines.size() == sample.size() + 1);
+  REQUIRE(sample.size() >= 200);
+  CHECK(sample.header() == trial_header());
+  CHECK(fs::file_size(path) < 300'000);
+  constexpr int kPairs = 112;
+  for (std::size_t row = 0; row < sample.size(); row += 40) {
+    const auto trial = static_cast<int>(sample.number(row, "trial").value());
+    const std::string command =
+        fmt::format("{} dataset --model {} --cluster {} --workers {} --pairs {} --shard {}/{} --out pair{} > output",
+                    SIMSYNC_PROGRAM, sample.cell(row, "model"), sample.cell(row, "cluster"),
+                    sample.cell(row, "workers"), kPairs, trial + 1, kPairs, row);
+    INFO(command);
+    INFO("strategies/search/data/README.md has the command that makes the sample again");
+    REQUIRE(std::system(command.c_str()) == 0);
+    const auto made = lines_of(fmt::format("pair{}/pairs.csv", row));
+    REQUIRE(made.size() == 2);
+    CHECK(made[1] == lines[row + 1]);
+  }
+}
+
 // A block ```yaml whose first line is `# name.yaml` (or .yml) is that file; a block ```sh holds commands.
 TEST_CASE("every command of the pages runs", "[docs]") {
   const ScratchFolder scratch;

@@ -22,6 +22,7 @@ inline constexpr const char* kAboutProfile = "Time every layer of a model on a C
 void setup_predict(CLI::App& app, Outcome& outcome);
 void setup_sweep(CLI::App& app, Outcome& outcome);
 void setup_search(CLI::App& app, Outcome& outcome);
+void setup_rank(CLI::App& app, Outcome& outcome);
 void setup_compare(CLI::App& app, Outcome& outcome);
 void setup_measure(CLI::App& app, Outcome& outcome);
 void setup_probe(CLI::App& app, Outcome& outcome);

@@ -14,6 +14,7 @@
 #include "base/wrap.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
+#include "cli/ranker_flags.hpp"
 #include "cli/resumed_inputs.hpp"
 #include "cli/settings.hpp"
 #include "cli/terminal.hpp"
@@ -38,6 +39,7 @@ struct SearchFlags {
   std::string method = "autosync";
   std::string evaluator = kReplay;
   SearchOptions options;
+  RankerFlags ranker;
   std::string out;
   std::string csv;
   int jobs = 1;
@@ -172,6 +174,7 @@ void run_search(const SearchFlags& flags) {
   const StrategySampler sampler(make_space(question.space, problem.cluster), target);
   const auto estimates = estimating_evaluator(problem);
   const auto trials_by = flags.evaluator == kEstimate ? estimating_evaluator(problem) : replaying_evaluator(problem);
+  const StartingRanker ranker = starting_ranker(flags.ranker);
   std::optional<RowFile> file;
   if (!flags.csv.empty()) {
     file.emplace(open_resumable(flags.csv, csv_row(trial_header()), flags.resume));
@@ -180,6 +183,7 @@ void run_search(const SearchFlags& flags) {
   SearchOptions options = flags.options;
   for (const auto& [word, method] : search_method_words())
     if (word == flags.method) options.method = method;
+  options.ranker = ranker.kind;
   SearchProblem asked{
       .sampler = sampler,
       .samples = problem.samples(),
@@ -190,7 +194,8 @@ void run_search(const SearchFlags& flags) {
             return problem.ignore_memory ||
                    rank_memory(problem.model, problem.cluster, strategy, problem.profile, problem.optimizer).fits();
           },
-      .run = {}};
+      .run = {},
+      .source = ranker.source()};
   SearchResult result;
   {
     ProgressBar progress(asked.builders.size() + static_cast<std::size_t>(options.trials));
@@ -210,6 +215,7 @@ void run_search(const SearchFlags& flags) {
     if (result.best()->round > 0) best.name = fmt::format("{}-{}", flags.method, result.best()->candidate.id);
     write_file(flags.out, to_yaml(best, problem.model));
   }
+  write_ranker(flags.ranker, ranker, result, {.target = target, .samples = problem.samples(), .evaluator = {}});
   if (flags.csv != "-") print_report(flags, problem, result);
 }
 
@@ -259,6 +265,7 @@ void setup_search(CLI::App& app, Outcome&) {
                    "score")
       ->check(number_between(0.0, 100.0))
       ->capture_default_str();
+  add_ranker_flags(*command, flags->ranker);
   command->add_option("--seed", flags->options.seed, "For everything that is drawn")->capture_default_str();
   command->add_option("--jobs", flags->jobs, "Trials that run side by side, a process each")
       ->check(whole_number(1, 256))

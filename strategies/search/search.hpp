@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strategies/evaluator.hpp"
+#include "strategies/search/ranker.hpp"
 #include "strategies/search/sampler.hpp"
 
 namespace simsync {
@@ -50,6 +51,8 @@ struct SearchProblem {
   /// Whether what the strategy keeps fits into the memory of the devices.
   std::function<bool(const Strategy&)> fits;
   RunTrials run;
+  /// What a ranker of the same kind has learned elsewhere (transfer.hpp); null: nothing.
+  const Ranker* source = nullptr;
 };
 
 struct SearchOptions {
@@ -60,6 +63,7 @@ struct SearchOptions {
   /// How much a pick is worth for being unlike the others of its round, in standard deviations of the score.
   double diversity = 0.5;
   std::uint64_t seed = 1;
+  RankerKind ranker = RankerKind::Linear;
 };
 
 struct SearchResult {

@@ -120,6 +120,11 @@ TEST_CASE("trees compare within domains, and by shards where steps nearly tie", 
   by_shards->fit(ties);
   CHECK(by_shards->score({19.0}) < by_shards->score({0.0}));
 }
+#else
+TEST_CASE("a build without XGBoost says so as soon as trees are asked for", "[search]") {
+  CHECK_THROWS_AS(make_ranker(RankerKind::Boosted), CapabilityError);
+  CHECK_THROWS_WITH(make_ranker(RankerKind::Boosted), ContainsSubstring("libxgboost-dev"));
+}
 #endif
 
 TEST_CASE("a saved ranker scores as the one that was saved, and is the same bytes twice", "[search]") {

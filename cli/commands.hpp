@@ -23,6 +23,7 @@ void setup_predict(CLI::App& app, Outcome& outcome);
 void setup_sweep(CLI::App& app, Outcome& outcome);
 void setup_search(CLI::App& app, Outcome& outcome);
 void setup_dataset(CLI::App& app, Outcome& outcome);
+void setup_rank(CLI::App& app, Outcome& outcome);
 void setup_compare(CLI::App& app, Outcome& outcome);
 void setup_measure(CLI::App& app, Outcome& outcome);
 void setup_probe(CLI::App& app, Outcome& outcome);

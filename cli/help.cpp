@@ -37,6 +37,8 @@ const std::map<std::string, std::vector<std::string>>& examples() {
       {"simsync compare",
        {"simsync compare --model vgg16 --cluster g4dn.12xlarge --workers 16 \\\n    --strategy ps,ddp",
         "simsync compare --model vgg16 --cluster g4dn.12xlarge --strategy ddp \\\n    --workers 16,32"}},
+      {"simsync rank",
+       {"simsync rank trials.csv", "simsync rank small.csv --source large.csv,other.csv --train 0,10,20,50"}},
       {"simsync validate", {"simsync validate", "simsync validate ddp-a40 --csv cases.csv"}},
       {"simsync calibrate",
        {"simsync calibrate --cluster dgx-a100 --from nccl-tests.txt --ranks 8 \\\n    --out dgx-a100.cal.yaml",

@@ -13,6 +13,7 @@
 #include "base/parse_units.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
+#include "cli/ranker_flags.hpp"
 #include "cli/resumed_inputs.hpp"
 #include "cli/search_question.hpp"
 #include "cli/search_report.hpp"
@@ -46,6 +47,7 @@ struct SearchFlags {
   double budget_s = 0.0;
   double price = 0.0;  ///< of a node for an hour
   double money = 0.0;
+  RankerFlags ranker;
   std::string out;
   std::string csv;
   int jobs = 1;
@@ -137,9 +139,12 @@ public:
                 .recompute = problem_.strategy.graph.recompute,
                 .own_runner = flags.is_measured()},
         sampler_(make_space(question_.space, problem_.cluster), target_),
+        ranker_(starting_ranker(flags.ranker)),
         options_(options_of(flags, nodes_of(target_, flags))),
         estimates_(estimating_evaluator(problem_)),
-        replays_(replaying_evaluator(problem_)) {}
+        replays_(replaying_evaluator(problem_)) {
+    options_.ranker = ranker_.kind;
+  }
 
   void run() {
     const std::vector<std::pair<std::string, Strategy>> builders =
@@ -161,7 +166,8 @@ public:
                 .builders = builders,
                 .fits = [this](const Strategy& strategy) { return fits_into_memory(problem_, strategy); },
                 .run = [&](const std::vector<Candidate>& candidates, int first,
-                           int round) { return log.run(candidates, first, round, runner); }},
+                           int round) { return log.run(candidates, first, round, runner); },
+                .source = ranker_.source()},
                options_);
     if (result.best() == nullptr)
       throw PlanError(fmt::format("no strategy could run: {} of {} candidates did not fit into memory",
@@ -170,6 +176,8 @@ public:
     if (winners.best == nullptr) throw RunError("the fastest trials fail when they are run again");
     progress.clear();
     write_best(*winners.best);
+    write_ranker(flags_.ranker, ranker_, result,
+                 {.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()});
     if (flags_.csv != "-") report(result, winners);
   }
 
@@ -236,6 +244,7 @@ private:
   Problem problem_;
   SearchTarget target_;
   StrategySampler sampler_;
+  StartingRanker ranker_;
   SearchOptions options_;
   std::unique_ptr<Evaluator> estimates_;
   std::unique_ptr<Evaluator> replays_;
@@ -317,6 +326,7 @@ void setup_search(CLI::App& app, Outcome&) {
                    "score")
       ->check(number_between(0.0, 100.0))
       ->capture_default_str();
+  add_ranker_flags(*command, flags->ranker);
   command->add_option("--seed", flags->options.seed, "For everything that is drawn")->capture_default_str();
   command->add_option("--jobs", flags->jobs, "Trials that run side by side, a process each")
       ->check(whole_number(1, 256))

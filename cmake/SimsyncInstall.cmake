@@ -28,6 +28,9 @@ set(SIMSYNC_OPTIONAL_PACKAGES "")
 if(DNNL_FOUND)
   list(APPEND SIMSYNC_OPTIONAL_PACKAGES DNNL)
 endif()
+if(XGBoost_FOUND AND SIMSYNC_SIMULATOR)
+  list(APPEND SIMSYNC_OPTIONAL_PACKAGES XGBoost)
+endif()
 if(SIMSYNC_CUDA)
   list(APPEND SIMSYNC_OPTIONAL_PACKAGES CUDAToolkit NCCL)
 endif()
@@ -35,7 +38,7 @@ configure_package_config_file(cmake/simsync-config.cmake.in simsync-config.cmake
                               PATH_VARS SIMSYNC_DATA_DIR)
 write_basic_package_version_file(simsync-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/simsync-config.cmake" "${PROJECT_BINARY_DIR}/simsync-config-version.cmake"
-              cmake/FindDNNL.cmake cmake/FindNCCL.cmake cmake/FindSimGrid.cmake
+              cmake/FindDNNL.cmake cmake/FindNCCL.cmake cmake/FindSimGrid.cmake cmake/FindXGBoost.cmake
         DESTINATION "${SIMSYNC_CMAKE_DIR}")
 
 set(CPACK_GENERATOR TGZ)

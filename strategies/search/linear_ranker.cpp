@@ -1,9 +1,12 @@
 #include <Eigen/Dense>
+#include <algorithm>
 #include <cmath>
-#include <optional>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.hpp"
+#include "strategies/search/folds.hpp"
+#include "strategies/search/example_pairs.hpp"
 #include "strategies/search/ranker.hpp"
 
 namespace simsync {
@@ -13,75 +16,53 @@ using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-/// Indices of the slower and of the faster example.
-using Pair = std::pair<std::size_t, std::size_t>;
-
-std::vector<Pair> pairs_of(const std::vector<Example>& examples, std::size_t most) {
-  std::vector<Pair> all;
-  for (std::size_t i = 0; i < examples.size(); ++i) {
-    for (std::size_t k = i + 1; k < examples.size(); ++k) {
-      const Example& a = examples[i];
-      const Example& b = examples[k];
-      if (a.domain != b.domain) continue;
-      const double ratio = std::log(a.step / b.step);
-      const double slower = std::abs(ratio) >= kNearTie ? ratio : a.shards - b.shards;
-      if (slower > 0.0) all.emplace_back(i, k);
-      if (slower < 0.0) all.emplace_back(k, i);
-    }
-  }
-  if (all.size() <= most) return all;
-  std::vector<Pair> out;
-  for (std::size_t i = 0; i < most; ++i) out.push_back(all[i * all.size() / most]);
-  return out;
+Eigen::Map<const VectorXd> as_vector(const std::vector<double>& values) {
+  return {values.data(), static_cast<Index>(values.size())};
 }
 
-/// Features with mean 0 and standard deviation 1.
-class Standardization {
-public:
-  /// A feature that never changes says nothing: its scale is 0.
-  explicit Standardization(const std::vector<Example>& examples) {
-    const auto width = static_cast<Index>(examples.front().features.size());
-    mean_ = VectorXd::Zero(width);
-    VectorXd squares = VectorXd::Zero(width);
-    for (const Example& example : examples) mean_ += as_vector(example.features);
-    mean_ /= static_cast<double>(examples.size());
-    for (const Example& example : examples) squares += (as_vector(example.features) - mean_).cwiseAbs2();
-    const Eigen::ArrayXd deviation = (squares / static_cast<double>(examples.size())).cwiseSqrt().array();
-    constexpr double kLeast = 1e-9;
-    inverse_ = (deviation > kLeast).select(deviation.max(kLeast).inverse(), 0.0);
+/// Inverse standard deviations of the features. A feature that never changes says nothing: 0.
+VectorXd scales_of(const std::vector<Example>& examples) {
+  const auto width = static_cast<Index>(examples.front().features.size());
+  VectorXd mean = VectorXd::Zero(width);
+  VectorXd squares = VectorXd::Zero(width);
+  for (const Example& example : examples) {
+    SIMSYNC_ASSERT(static_cast<Index>(example.features.size()) == width);
+    mean += as_vector(example.features);
   }
-  [[nodiscard]] VectorXd of(const std::vector<double>& features) const {
-    SIMSYNC_ASSERT(static_cast<Index>(features.size()) == mean_.size());
-    return (as_vector(features) - mean_).cwiseProduct(inverse_);
-  }
+  mean /= static_cast<double>(examples.size());
+  for (const Example& example : examples) squares += (as_vector(example.features) - mean).cwiseAbs2();
+  const Eigen::ArrayXd deviation = (squares / static_cast<double>(examples.size())).cwiseSqrt().array();
+  constexpr double kLeast = 1e-9;
+  return (deviation > kLeast).select(deviation.max(kLeast).inverse(), 0.0);
+}
 
-private:
-  static Eigen::Map<const VectorXd> as_vector(const std::vector<double>& values) {
-    return {values.data(), static_cast<Index>(values.size())};
-  }
-  VectorXd mean_;
-  VectorXd inverse_;  ///< of the standard deviations
+/// Where the penalty of each weight is 0, and how fast it grows.
+struct Prior {
+  VectorXd center;
+  VectorXd penalties;
 };
 
-/// mean log(1 + e^-d) + sum of penalty_i w_i^2 / 2 over pairs, d the score of the slower minus that of the faster.
+/// mean log(1 + e^-d) + sum of penalty_i (w_i - center_i)^2 / 2 over pairs, d the score of the slower minus that of the
+/// faster.
 class PairwiseLoss {
 public:
-  PairwiseLoss(MatrixXd differences, VectorXd penalties)
-      : differences_(std::move(differences)), penalties_(std::move(penalties)) {}
+  PairwiseLoss(MatrixXd differences, Prior prior) : differences_(std::move(differences)), prior_(std::move(prior)) {}
 
-  /// Convex, so Newton's steps from `weights`, halved until they help, end in the only minimum.
-  [[nodiscard]] VectorXd minimum(VectorXd weights) const {
+  /// Convex, so Newton's steps from the center, halved until they help, end in the only minimum.
+  [[nodiscard]] VectorXd minimum() const {
     constexpr int kMostSteps = 50;
     constexpr double kDone = 1e-9;
+    VectorXd weights = prior_.center;
     if (differences_.rows() == 0) return weights;
     const auto pairs = static_cast<double>(differences_.rows());
     double loss = at(weights);
     for (int step = 0; step < kMostSteps; ++step) {
       const VectorXd wrong = (1.0 + (differences_ * weights).array().exp()).inverse();
-      const VectorXd gradient = penalties_.cwiseProduct(weights) - differences_.transpose() * wrong / pairs;
+      const VectorXd gradient =
+          prior_.penalties.cwiseProduct(weights - prior_.center) - differences_.transpose() * wrong / pairs;
       const VectorXd curvature = wrong.array() * (1.0 - wrong.array()) / pairs;
       MatrixXd hessian = differences_.transpose() * curvature.asDiagonal() * differences_;
-      hessian.diagonal() += penalties_;
+      hessian.diagonal() += prior_.penalties;
       const VectorXd direction = hessian.ldlt().solve(gradient);
       double length = 1.0;
       double next = at(weights - direction);
@@ -98,11 +79,11 @@ private:
     const Eigen::ArrayXd margin = (differences_ * weights).array();
     // log(1 + e^-m) without overflow.
     const Eigen::ArrayXd loss = (-margin).max(0.0) + (1.0 + (-margin.abs()).exp()).log();
-    return loss.mean() + 0.5 * penalties_.dot(weights.cwiseAbs2());
+    return loss.mean() + 0.5 * prior_.penalties.dot((weights - prior_.center).cwiseAbs2());
   }
 
   MatrixXd differences_;  ///< pairs x features: of the slower minus of the faster
-  VectorXd penalties_;
+  Prior prior_;
 };
 
 class LinearRanker final : public Ranker {
@@ -111,62 +92,93 @@ public:
     SIMSYNC_ASSERT(!options_.penalties.empty());
   }
 
-  void fit(const std::vector<Example>& examples) override {
-    SIMSYNC_ASSERT(examples.size() >= 2);
-    fit(examples, options_.penalties.size() == 1 ? options_.penalties.front() : best_penalty(examples));
+  void fit(const std::vector<Example>& examples) override { learn(examples, {}); }
+  void tune(const std::vector<Example>& examples) override {
+    SIMSYNC_ASSERT(weights_.size() > 0);
+    learn(examples, VectorXd(weights_));
   }
 
   [[nodiscard]] double score(const std::vector<double>& features) const override {
-    SIMSYNC_ASSERT(scale_.has_value());
-    return weights_.dot(scale_->of(features));
+    SIMSYNC_ASSERT(weights_.size() > 0 && static_cast<Index>(features.size()) == weights_.size());
+    return weights_.dot(as_vector(features));
+  }
+
+  [[nodiscard]] std::unique_ptr<Ranker> copy() const override { return std::make_unique<LinearRanker>(*this); }
+  LinearRanker(const LinearRanker& other) : Ranker(), options_(other.options_), weights_(other.weights_) {}
+
+  [[nodiscard]] nlohmann::json weights() const override {
+    SIMSYNC_ASSERT(weights_.size() > 0);
+    return {{"of_features", std::vector<double>(weights_.begin(), weights_.end())}};
+  }
+
+  [[nodiscard]] bool restore(const nlohmann::json& weights, std::size_t features) override {
+    const auto values = weights.at("of_features").get<std::vector<double>>();
+    if (values.size() != features) return false;
+    weights_ = as_vector(values);
+    return true;
   }
 
 private:
-  void fit(const std::vector<Example>& examples, double penalty) {
-    scale_.emplace(examples);
-    const auto width = static_cast<Index>(examples.front().features.size());
-    const std::vector<Pair> pairs = pairs_of(examples, options_.most_pairs);
-    MatrixXd differences(static_cast<Index>(pairs.size()), width);
-    for (std::size_t p = 0; p < pairs.size(); ++p)
-      differences.row(static_cast<Index>(p)) =
-          (scale_->of(examples[pairs[p].first].features) - scale_->of(examples[pairs[p].second].features)).transpose();
-    VectorXd penalties = VectorXd::Constant(width, penalty);
-    VectorXd start = VectorXd::Zero(width);
-    if (options_.prior) {
-      constexpr double kNearlyNone = 1e-6;  // so that pairs which it ranks perfectly leave it finite
-      const auto prior = static_cast<Index>(*options_.prior);
-      penalties[prior] = kNearlyNone;
-      start[prior] = 1.0;
-    }
-    weights_ = PairwiseLoss(std::move(differences), std::move(penalties)).minimum(std::move(start));
+  /// `source`: weights to go on from; empty: from scratch.
+  void learn(const std::vector<Example>& examples, const VectorXd& source) {
+    SIMSYNC_ASSERT(examples.size() >= 2);
+    const double penalty = options_.penalties.size() == 1 ? options_.penalties.front() : best_penalty(examples, source);
+    weights_ = minimum(examples, source, penalty);
   }
 
-  /// Every fifth example is held out in turn. Of penalties that rank as well the largest.
-  double best_penalty(const std::vector<Example>& examples) {
-    constexpr std::size_t kFolds = 5;
-    double best = options_.penalties.back();
-    double most = -1.0;
-    for (const double penalty : options_.penalties) {
-      double right = 0.0;
-      for (std::size_t fold = 0; fold < kFolds; ++fold) {
-        std::vector<Example> known;
-        std::vector<Example> held;
-        for (std::size_t i = 0; i < examples.size(); ++i) (i % kFolds == fold ? held : known).push_back(examples[i]);
-        if (known.size() < 2 || held.size() < 2) continue;
-        fit(known, penalty);
-        std::vector<double> scores;
-        for (const Example& example : held) scores.push_back(score(example.features));
-        right += pairwise_accuracy(held, scores);
-      }
-      if (right < most) continue;
-      most = right;
-      best = penalty;
+  /// Weights for features as they are. From a source they are a multiple of the source's and a difference: what the
+  /// source's numbers of another model are worth here is learned from few pairs.
+  [[nodiscard]] VectorXd minimum(const std::vector<Example>& examples, const VectorXd& source, double penalty) const {
+    const VectorXd scales = scales_of(examples);
+    const Index width = scales.size();
+    const Index columns = width + (source.size() > 0 ? 1 : 0);
+    const auto pairs = detail::pairs_of(examples, options_.most_pairs);
+    MatrixXd differences(static_cast<Index>(pairs.size()), columns);
+    for (std::size_t p = 0; p < pairs.size(); ++p) {
+      const VectorXd difference =
+          as_vector(examples[pairs[p].first].features) - as_vector(examples[pairs[p].second].features);
+      const auto row = static_cast<Index>(p);
+      differences.row(row).head(width) = difference.cwiseProduct(scales).transpose();
+      if (columns > width) differences(row, width) = source.dot(difference);
     }
-    return best;
+    const VectorXd weights = PairwiseLoss(std::move(differences), prior(columns, width, penalty)).minimum();
+    VectorXd out = weights.head(width).cwiseProduct(scales);
+    if (columns > width) out += weights[width] * source;
+    return out;
+  }
+
+  [[nodiscard]] Prior prior(Index columns, Index width, double penalty) const {
+    constexpr double kNearlyNone = 1e-6;  // so that pairs which it ranks perfectly leave it finite
+    constexpr double kMultiple = 1e-3;
+    Prior out{VectorXd::Zero(columns), VectorXd::Constant(columns, penalty)};
+    if (columns > width) {
+      out.center[width] = 1.0;
+      out.penalties[width] = kMultiple;
+    } else if (options_.prior) {
+      const auto at = static_cast<Index>(*options_.prior);
+      out.penalties[at] = kNearlyNone;
+      out.center[at] = 1.0;
+    }
+    return out;
+  }
+
+  /// The largest of those that rank as well as the best in a cross-validation.
+  [[nodiscard]] double best_penalty(const std::vector<Example>& examples, const VectorXd& source) const {
+    std::vector<double> penalties = options_.penalties;
+    std::sort(penalties.rbegin(), penalties.rend());
+    std::vector<std::vector<double>> accuracies(penalties.size());
+    for (const detail::Fold& fold : detail::folds_of(examples)) {
+      for (std::size_t i = 0; i < penalties.size(); ++i) {
+        const VectorXd weights = minimum(fold.known, source, penalties[i]);
+        std::vector<double> scores;
+        for (const Example& example : fold.held) scores.push_back(weights.dot(as_vector(example.features)));
+        accuracies[i].push_back(pairwise_accuracy(fold.held, scores));
+      }
+    }
+    return penalties[detail::first_of_the_best(accuracies)];
   }
 
   LinearRankerOptions options_;
-  std::optional<Standardization> scale_;
   VectorXd weights_;
 };
 

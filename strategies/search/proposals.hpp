@@ -35,6 +35,8 @@ public:
   SearchResult result;
 
 private:
+  [[nodiscard]] std::vector<double> features_of(const Candidate& candidate) const;
+
   std::set<std::string> known_;  ///< ids
   std::vector<Example> examples_;
   std::unique_ptr<Ranker> ranker_;

@@ -1,6 +1,7 @@
 // Learns from trials which of two strategies is faster.
 #pragma once
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,12 @@
 #include "strategies/search/features.hpp"
 
 namespace simsync {
+
+enum class RankerKind {
+  Linear,          ///< a weighted sum of strategy_schema()'s features
+  AutoSyncLinear,  ///< a weighted sum of autosync_schema()'s
+  Boosted,         ///< trees of strategy_schema()'s
+};
 
 /// What a trial of a strategy has taught.
 struct Example {
@@ -28,18 +35,26 @@ public:
   Ranker(const Ranker&) = delete;
   Ranker& operator=(const Ranker&) = delete;
 
-  /// Forgets what it knew. Needs two examples of one domain. Deterministic.
+  /// Forgets what it knew. Needs two examples. Deterministic.
   virtual void fit(const std::vector<Example>& examples) = 0;
+  /// Goes on from what it knows, and leaves it only as far as these examples say. Needs a fit(). Deterministic.
+  virtual void tune(const std::vector<Example>& examples) = 0;
   /// The higher, the slower. Scores compare within a domain. Needs a fit().
   [[nodiscard]] virtual double score(const std::vector<double>& features) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Ranker> copy() const = 0;
+  /// What it has learned. Needs a fit().
+  [[nodiscard]] virtual nlohmann::json weights() const = 0;
+  /// As after the fit() that these weights came from. False: they are not those of such a ranker for so many features.
+  /// @throws nlohmann::json::exception for weights that lack a part.
+  [[nodiscard]] virtual bool restore(const nlohmann::json& weights, std::size_t features) = 0;
 };
 
 struct LinearRankerOptions {
   /// A feature that ranks by itself, such as the logarithm of an estimate: its weight has no penalty, and without
   /// examples it is all that counts. None: all features are alike.
   std::optional<std::size_t> prior;
-  /// Of the squared weights of standardized features, beside the mean loss of a pair. Of several the one that ranks
-  /// best in a cross-validation with five folds.
+  /// Of the squared weights of standardized features, beside the mean loss of a pair. Of several the largest of those
+  /// that rank as well as the best in a cross-validation.
   std::vector<double> penalties{1e-3, 1e-2, 1e-1, 1.0, 10.0};
   std::size_t most_pairs = 5'000;  ///< evenly among all, if there are more
 };

@@ -8,6 +8,8 @@
 #include "base/sha256.hpp"
 #include "strategies/reader.hpp"
 #include "strategies/search/proposals.hpp"
+#include "strategies/search/ranker_kinds.hpp"
+#include "strategies/search/transfer.hpp"
 
 namespace simsync {
 namespace detail {
@@ -51,7 +53,7 @@ bool SearchState::note_new(Candidate& candidate) {
 
 void SearchState::add(Trial trial) {
   if (trial.step) {
-    examples_.push_back({.features = trial.candidate.features,
+    examples_.push_back({.features = features_of(trial.candidate),
                          .step = trial.step->value(),
                          .shards = shards_of(trial.candidate.strategy)});
   }
@@ -61,15 +63,20 @@ void SearchState::add(Trial trial) {
 
 void SearchState::learn() {
   constexpr std::size_t kFewest = 10;  // fewer say less than the estimate
-  if (examples_.size() < kFewest) return;
-  const auto& names = strategy_schema().names;
-  const auto prior = std::find(names.begin(), names.end(), "log_simulated") - names.begin();
-  ranker_ = linear_ranker({.prior = static_cast<std::size_t>(prior)});
-  ranker_->fit(examples_);
+  if (problem.source != nullptr) {
+    ranker_ = transfer(*problem.source, examples_).ranker;
+  } else if (examples_.size() >= kFewest) {
+    ranker_ = make_ranker(options.ranker);
+    ranker_->fit(examples_);
+  }
+}
+
+std::vector<double> SearchState::features_of(const Candidate& candidate) const {
+  return ranker_features(options.ranker, candidate, problem.sampler.target(), problem.samples);
 }
 
 double SearchState::score(const Candidate& candidate) const {
-  if (ranker_) return ranker_->score(candidate.features);
+  if (ranker_) return ranker_->score(features_of(candidate));
   return std::log(candidate.replayed.value_or(candidate.estimate.step).value());
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strategies/evaluator.hpp"
+#include "strategies/search/ranker.hpp"
 #include "strategies/search/sampler.hpp"
 
 namespace simsync {
@@ -50,6 +51,8 @@ struct SearchProblem {
   /// Whether what the strategy keeps fits into the memory of the devices.
   std::function<bool(const Strategy&)> fits;
   RunTrials run;
+  /// What a ranker of the same kind has learned elsewhere (transfer.hpp); null: nothing.
+  const Ranker* source = nullptr;
 };
 
 struct SearchOptions {
@@ -62,6 +65,7 @@ struct SearchOptions {
   std::uint64_t seed = 1;
   int steps_per_trial = 7;        ///< that the cluster runs for each trial, warm-up included
   std::optional<Seconds> budget;  ///< of the cluster for all trials: none begins once they have taken so long
+  RankerKind ranker = RankerKind::Linear;
 };
 
 struct SearchResult {

@@ -31,6 +31,10 @@ std::optional<Seconds> time_of(const CsvTable& table, std::size_t row, const std
 
 }  // namespace
 
+TrialDomain domain_of(const TrialRow& row) {
+  return {row.model, row.cluster, row.workers, row.batch, row.evaluator};
+}
+
 TrialRow trial_row(const Candidate& candidate, const SearchTarget& target, std::int64_t samples) {
   TrialRow out;
   out.origin = candidate.origin;

@@ -1,5 +1,6 @@
 // The table of trials that `search` and `dataset` write, and that rankers and calibrations learn from.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +32,17 @@ struct TrialRow {
   std::vector<double> autosync;  ///< in the order of autosync_schema()
   std::vector<double> features;  ///< in the order of strategy_schema()
 };
+
+/// Steps of one domain compare: of one model on one cluster, with as many workers and samples, said by one evaluator.
+struct TrialDomain {
+  std::string model;
+  std::string cluster;
+  int workers = 1;
+  std::int64_t batch = 1;
+  std::string evaluator;
+  friend auto operator<=>(const TrialDomain&, const TrialDomain&) = default;
+};
+TrialDomain domain_of(const TrialRow& row);
 
 /// What a candidate says of itself; number, round, step and evaluator are left open. `samples`: of a worker in a step.
 TrialRow trial_row(const Candidate& candidate, const SearchTarget& target, std::int64_t samples);

@@ -17,6 +17,7 @@
 #endif
 #include "models/profile_writer.hpp"
 #include "sim/engine/predict.hpp"
+#include "strategies/search/rank_study.hpp"
 #include "strategies/search/trial_table.hpp"
 #include "tests/support/catch.hpp"
 #include "validate/calibrate/report.hpp"
@@ -150,6 +151,7 @@ TEST_CASE("every column of the program is on the columns page, in its order", "[
   const auto documented = documented_columns();
   CHECK(documented.at("predict, sweep") == row_header());
   CHECK(documented.at("search") == trial_header());
+  CHECK(documented.at("rank") == rank_header());
   CHECK(documented.at("profile") == profile_header());
 #ifdef SIMSYNC_HAS_RUN
   CHECK(documented.at("measure") == measured_header());

@@ -1,0 +1,266 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
+#include "base/wrap.hpp"
+#include "cli/commands.hpp"
+#include "cli/outputs.hpp"
+#include "cli/settings.hpp"
+#include "cli/terminal.hpp"
+#include "cli/unknown.hpp"
+#include "strategies/search/rank_study.hpp"
+#include "strategies/search/transfer.hpp"
+
+namespace simsync {
+namespace {
+
+struct RankFlags {
+  std::vector<std::string> tables;
+  std::vector<std::string> sources;
+  std::vector<std::string> rankers;
+  RankStudyOptions options;
+  std::string csv;
+};
+
+std::vector<TrialRow> rows_of(const std::vector<std::string>& paths) {
+  std::vector<TrialRow> out;
+  for (const std::string& path : paths)
+    for (TrialRow& row : read_trials(CsvTable::load(path))) out.push_back(std::move(row));
+  return out;
+}
+
+/// All kinds where none is named; of these the ones that this build has.
+std::vector<RankerKind> kinds_of(const RankFlags& flags) {
+  std::vector<RankerKind> out;
+  for (const auto& [word, kind] : ranker_words()) {
+    const bool is_named = std::find(flags.rankers.begin(), flags.rankers.end(), word) != flags.rankers.end();
+    if (!flags.rankers.empty() && !is_named) continue;
+    try {
+      (void)make_ranker(kind);
+      out.push_back(kind);
+    } catch (const CapabilityError& e) {
+      if (is_named) throw;
+      std::cerr << "note: left out: " << word << ": " << e.what() << '\n';
+    }
+  }
+  return out;
+}
+
+void tell(std::size_t count, const std::string& what) {
+  if (count == 0) return;
+  std::cerr << fmt::format("note: {} row{} left out: {}\n", count, count == 1 ? "" : "s", what);
+}
+
+void print_notes(const RankFlags& flags, const RankStudy& study) {
+  tell(study.without_step, "no step time, the strategy could not run");
+  tell(study.source_at_home, "a source of the same model, cluster, workers, batch and evaluator as what is ranked");
+  tell(study.of_small_domains,
+       fmt::format("fewer than {} rows with the same model, cluster, workers, batch and evaluator", kFewestOfDomain));
+  for (const int train : flags.options.train) {
+    const bool is_learned = std::any_of(study.results.begin(), study.results.end(),
+                                        [&](const RankResult& one) { return one.train == train; });
+    if (!is_learned) std::cerr << fmt::format("note: no table has {} trials besides those held out\n", train);
+  }
+}
+
+/// In the order of their size, each once.
+void check_train(RankFlags& flags) {
+  auto& train = flags.options.train;
+  std::sort(train.begin(), train.end());
+  train.erase(std::unique(train.begin(), train.end()), train.end());
+  if (flags.sources.empty() && !train.empty() && train.front() < 2)
+    throw CLI::ValidationError("--train", fmt::format("{} trial{}: nothing is learned from fewer than 2 without "
+                                                      "--source",
+                                                      train.front(), train.front() == 1 ? "" : "s"));
+}
+
+/// What has a line of the table: a ranker and how it begins.
+std::string label_of(const RankResult& result) {
+  return result.start == "transfer" ? result.ranker + " from sources" : result.ranker;
+}
+
+/// Of one seed: the mean over domains. Then mean and standard deviation over seeds.
+class Cell {
+public:
+  void add(const RankResult& result) {
+    auto& [sum, count] = seeds_[result.seed];
+    sum += result.accuracy;
+    ++count;
+    if (!result.choice.empty()) ++choices_[result.choice];
+  }
+  [[nodiscard]] std::string text(bool unicode) const {
+    double sum = 0.0;
+    double squares = 0.0;
+    for (const auto& [seed, one] : seeds_) {
+      const double mean = one.first / one.second;
+      sum += mean;
+      squares += mean * mean;
+    }
+    const auto count = static_cast<double>(seeds_.size());
+    const double mean = sum / count;
+    const double spread = count > 1 ? std::sqrt(std::max(0.0, (squares - count * mean * mean) / (count - 1))) : 0.0;
+    return fmt::format("{:.3f} {}{:.3f}", mean, unicode ? "±" : "+-", spread);
+  }
+  [[nodiscard]] const std::map<std::string, int>& choices() const { return choices_; }
+
+private:
+  std::map<int, std::pair<double, int>> seeds_;  ///< sum and number
+  std::map<std::string, int> choices_;
+};
+
+struct Table {
+  std::vector<std::string> labels;
+  std::map<std::string, std::map<int, Cell>> lines;  ///< by label, by trials learned
+  std::vector<int> columns;
+
+  explicit Table(const RankStudy& study) {
+    for (const RankResult& result : study.results) {
+      const std::string label = label_of(result);
+      if (!lines.contains(label)) labels.push_back(label);
+      lines[label][result.train].add(result);
+      if (std::find(columns.begin(), columns.end(), result.train) == columns.end()) columns.push_back(result.train);
+    }
+    std::sort(columns.begin(), columns.end());
+  }
+
+  void print() const {
+    print_header("trials learned");
+    const bool unicode = terminal_style().unicode;
+    for (const std::string& label : labels) print_cells(label, [&](const Cell& cell) { return cell.text(unicode); });
+  }
+
+  /// How often each choice of a transfer was made.
+  void print_choices() const {
+    print_header("as it is/tuned/left");
+    for (const std::string& label : labels)
+      if (!lines.at(label).begin()->second.choices().empty())
+        print_cells(label, [](const Cell& cell) {
+          const auto count = [&](TransferChoice wanted) {
+            int out = 0;
+            for (const auto& [word, choice] : transfer_words())
+              if (choice == wanted && cell.choices().contains(word)) out = cell.choices().at(word);
+            return out;
+          };
+          return fmt::format("{}/{}/{}", count(TransferChoice::Source), count(TransferChoice::Tuned),
+                             count(TransferChoice::Scratch));
+        });
+  }
+
+private:
+  static constexpr std::size_t kCell = 15;
+
+  [[nodiscard]] std::size_t first_width() const {
+    std::size_t out = std::string("as it is/tuned/left").size();
+    for (const std::string& label : labels) out = std::max(out, label.size());
+    return out;
+  }
+
+  void print_header(const std::string& label) const {
+    std::string line = fitted(label, first_width(), terminal_style());
+    for (const int train : columns) line += fmt::format("{:>{}}", train, kCell);
+    std::cout << line << '\n';
+  }
+
+  template <class Text>
+  void print_cells(const std::string& label, Text text_of) const {
+    std::string line = fitted(label, first_width(), terminal_style());
+    for (const int train : columns) {
+      const auto found = lines.at(label).find(train);
+      const std::string text = found == lines.at(label).end() ? "" : text_of(found->second);
+      line += std::string(kCell - columns_of(text), ' ') + text;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    std::cout << line << '\n';
+  }
+};
+
+void print_report(const RankFlags& flags, const RankStudy& study) {
+  const auto& first = study.domains.front();
+  const std::string what =
+      study.domains.size() == 1
+          ? fmt::format("{} on {}, {} worker{}, batch {} per worker, by {}", first.model, first.cluster, first.workers,
+                        first.workers == 1 ? "" : "s", first.batch, first.evaluator)
+          : fmt::format("{} pairs of model and cluster, each a task of its own", study.domains.size());
+  std::string title = fmt::format(
+      "{}: {} trials. Share of the pairs in the right order, of the {:.0f} % that are held out; mean and standard "
+      "deviation over {} seed{}",
+      what, study.trials, 100.0 * flags.options.held_out, flags.options.seeds, flags.options.seeds == 1 ? "" : "s");
+  if (study.source > 0) title += fmt::format("; {} trials are learned elsewhere", study.source);
+  std::cout << wrapped(title, terminal_style().width) << "\n\n";
+  const Table table(study);
+  table.print();
+  if (study.source == 0) return;
+  std::cout << "\nHow often what was learned elsewhere was taken as it is, tuned, or left for scratch\n\n";
+  table.print_choices();
+}
+
+void run_rank(RankFlags& flags) {
+  check_train(flags);
+  flags.options.rankers = kinds_of(flags);
+  const auto rows = rows_of(flags.tables);
+  const auto sources = rows_of(flags.sources);
+  const RankStudy study = study_rankers(rows, sources, flags.options);
+  if (study.domains.empty())
+    throw InputError(fmt::format("nothing to rank: no table has {} rows with a step time and the same model, cluster, "
+                                 "workers, batch and evaluator",
+                                 kFewestOfDomain),
+                     "'simsync search --csv FILE' writes such tables");
+  print_notes(flags, study);
+  if (!flags.csv.empty()) {
+    std::string text = csv_row(rank_header()) + "\n";
+    for (const RankResult& result : study.results) text += csv_row(rank_cells(result)) + "\n";
+    if (flags.csv == "-") {
+      std::cout << text;
+      return;
+    }
+    write_file(flags.csv, text);
+  }
+  print_report(flags, study);
+}
+
+}  // namespace
+
+void setup_rank(CLI::App& app, Outcome&) {
+  auto flags = std::make_shared<RankFlags>();
+  auto* command = app.add_subcommand("rank", "How well rankers order strategies that they have not seen");
+  command->add_option("tables", flags->tables, "Tables of trials, as search --csv writes them")->required();
+  command
+      ->add_option("--source", flags->sources,
+                   "Tables of other models or clusters, which each ranker learns first; then it is transferred")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  std::vector<std::string> kinds;
+  for (const auto& [word, kind] : ranker_words()) kinds.push_back(word);
+  command->add_option("--ranker", flags->rankers, "Which rankers (default: all that this build has)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::IsMember(kinds));
+  command
+      ->add_option("--train", flags->options.train,
+                   "Trials that are learned; 0, with --source: what was learned elsewhere, as it is")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_number(0, 1'000'000))
+      ->default_str("20,50,100,200");
+  command->add_option("--seeds", flags->options.seeds, "Different trials are held out for each of 1 to SEEDS")
+      ->check(whole_number(1, 1'000))
+      ->capture_default_str();
+  command->add_option("--held-out", flags->options.held_out, "Share of the trials that rankers do not learn")
+      ->check(number_between(0.05, 0.95))
+      ->capture_default_str();
+  command
+      ->add_option("--csv", flags->csv,
+                   "Write a row for every ranker, number of trials and seed to this file; '-' is standard output, "
+                   "instead of the table")
+      ->check(output_file("--csv"));
+  command->callback([flags] { run_rank(*flags); });
+}
+
+}  // namespace simsync

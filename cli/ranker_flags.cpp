@@ -1,0 +1,75 @@
+#include "cli/ranker_flags.hpp"
+
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "cli/outputs.hpp"
+#include "cli/settings.hpp"
+#include "strategies/search/transfer.hpp"
+
+namespace simsync {
+
+void add_ranker_flags(CLI::App& command, RankerFlags& flags) {
+  std::vector<std::string> kinds;
+  for (const auto& [word, kind] : ranker_words()) kinds.push_back(word);
+  command
+      .add_option("--ranker", flags.kind,
+                  "What learns from trials: linear, on all features; autosync-linear, on AutoSync's twelve; boosted: "
+                  "trees (default: linear, or that of --ranker-from)")
+      ->check(CLI::IsMember(kinds));
+  command.add_option("--ranker-from", flags.from, "Begin with what this ranker has learned: a file of --ranker-out")
+      ->check(file_name());
+  command.add_option("--ranker-out", flags.out, "Write what the ranker has learned to this file")
+      ->check(output_file("--ranker-out"));
+}
+
+StartingRanker starting_ranker(const RankerFlags& flags) {
+  StartingRanker out;
+  if (!flags.from.empty()) {
+    out.saved = read_ranker(read_file(flags.from), flags.from);
+    out.kind = out.saved->kind;
+    if (!flags.kind.empty() && flags.kind != name_of(out.kind))
+      throw InputError(
+          Diagnostic{.origin = {flags.from},
+                     .message = fmt::format("a ranker '{}': --ranker asks for '{}'", name_of(out.kind), flags.kind),
+                     .key = "kind",
+                     .source_line = {},
+                     .note = {},
+                     .help = "leave --ranker out to go on with this one"});
+  }
+  for (const auto& [word, kind] : ranker_words())
+    if (word == flags.kind) out.kind = kind;
+  (void)make_ranker(out.kind);  // says now what this build lacks
+  return out;
+}
+
+void write_ranker(const RankerFlags& flags, const StartingRanker& start, const SearchResult& result,
+                  const TrialSetting& setting) {
+  if (flags.out.empty()) return;
+  const auto examples = examples_of(start.kind, result.trials, setting.target, setting.samples);
+  if (examples.size() < 2) throw PlanError("--ranker-out: fewer than two strategies ran, so nothing was learned");
+  SavedRanker out;
+  out.kind = start.kind;
+  if (start.saved) {
+    Transferred transferred = transfer(*start.saved->ranker, examples);
+    out.ranker = std::move(transferred.ranker);
+    if (transferred.choice != TransferChoice::Scratch) {
+      out.models = start.saved->models;
+      out.clusters = start.saved->clusters;
+      out.trials = start.saved->trials;
+    }
+    if (transferred.choice == TransferChoice::Source) {
+      write_file(flags.out, to_json(out));
+      return;
+    }
+  } else {
+    out.ranker = make_ranker(start.kind);
+    out.ranker->fit(examples);
+  }
+  out.models.insert(setting.target.model.name());
+  out.clusters.insert(setting.target.cluster.name);
+  out.trials += static_cast<std::int64_t>(examples.size());
+  write_file(flags.out, to_json(out));
+}
+
+}  // namespace simsync

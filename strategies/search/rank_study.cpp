@@ -1,0 +1,188 @@
+#include "strategies/search/rank_study.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "base/random.hpp"
+#include "strategies/search/transfer.hpp"
+
+namespace simsync {
+namespace {
+
+using Rows = std::vector<TrialRow>;
+
+/// Rows of a domain as one seed sees them.
+struct Split {
+  Rows held;
+  Rows others;  ///< rankers learn the first of them
+};
+
+Split split_of(const Rows& rows, double share, std::uint64_t seed) {
+  std::vector<std::size_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0);
+  Random random(seed);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.below(i)]);
+  const auto held = static_cast<std::size_t>(std::lround(share * static_cast<double>(rows.size())));
+  Split out;
+  for (std::size_t i = 0; i < order.size(); ++i) (i < held ? out.held : out.others).push_back(rows[order[i]]);
+  return out;
+}
+
+double accuracy(const Ranker& ranker, const std::vector<Example>& examples) {
+  std::vector<double> scores;
+  for (const Example& example : examples) scores.push_back(ranker.score(example.features));
+  return pairwise_accuracy(examples, scores);
+}
+
+/// What each kind has learned elsewhere.
+using Sources = std::map<RankerKind, std::unique_ptr<Ranker>>;
+
+class Study {
+public:
+  Study(RankStudy& out, const RankStudyOptions& options) : out_(out), options_(options) {}
+
+  void learn_elsewhere(const Rows& source) {
+    out_.source = source.size();
+    if (source.size() < 2) return;
+    for (const RankerKind kind : options_.rankers) {
+      auto& ranker = sources_[kind] = make_ranker(kind);
+      ranker->fit(examples_of(kind, source));
+    }
+  }
+
+  void add_domain(const TrialDomain& domain, const Rows& rows) {
+    for (int seed = 1; seed <= options_.seeds; ++seed) {
+      const Split split =
+          split_of(rows, options_.held_out, stream_seed(static_cast<std::uint64_t>(seed), {out_.domains.size()}));
+      const RankResult base{.domain = domain,
+                            .ranker = {},
+                            .start = {},
+                            .choice = {},
+                            .seed = seed,
+                            .held_out = static_cast<int>(split.held.size())};
+      add_simulations(base, split);
+      for (const RankerKind kind : options_.rankers)
+        for (const int train : options_.train) add_ranker(base, split, kind, train);
+    }
+    out_.domains.push_back(domain);
+    out_.trials += rows.size();
+  }
+
+private:
+  void add_simulations(RankResult result, const Split& split) {
+    const auto examples = examples_of(RankerKind::Linear, split.held);
+    const auto add = [&](const char* name, auto time_of) {
+      std::vector<double> scores;
+      for (const TrialRow& row : split.held) {
+        const std::optional<Seconds> time = time_of(row);
+        if (!time) return;
+        scores.push_back(time->value());
+      }
+      result.ranker = name;
+      result.accuracy = pairwise_accuracy(examples, scores);
+      out_.results.push_back(result);
+    };
+    add("estimate", [](const TrialRow& row) { return std::optional(row.estimated); });
+    add("replay", [](const TrialRow& row) { return row.replayed; });
+  }
+
+  void add_ranker(RankResult result, const Split& split, RankerKind kind, int train) {
+    if (static_cast<std::size_t>(train) > split.others.size()) return;
+    const auto held = examples_of(kind, split.held);
+    const auto known = examples_of(kind, Rows(split.others.begin(), split.others.begin() + train));
+    result.ranker = name_of(kind);
+    result.train = train;
+    if (known.size() >= 2) {
+      const auto ranker = make_ranker(kind);
+      ranker->fit(known);
+      result.start = "scratch";
+      result.accuracy = accuracy(*ranker, held);
+      out_.results.push_back(result);
+    }
+    const auto source = sources_.find(kind);
+    if (source == sources_.end()) return;
+    const Transferred transferred = transfer(*source->second, known);
+    result.start = "transfer";
+    for (const auto& [word, choice] : transfer_words())
+      if (choice == transferred.choice) result.choice = word;
+    result.source = static_cast<int>(out_.source);
+    result.accuracy = accuracy(*transferred.ranker, held);
+    out_.results.push_back(result);
+  }
+
+  RankStudy& out_;
+  const RankStudyOptions& options_;
+  Sources sources_;
+};
+
+}  // namespace
+
+RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<TrialRow>& source,
+                        const RankStudyOptions& options) {
+  SIMSYNC_ASSERT(options.held_out > 0.0 && options.held_out < 1.0);
+  RankStudy out;
+  // In the order in which the tables have them, so that other names draw the same.
+  std::vector<std::pair<TrialDomain, Rows>> domains;
+  const auto find = [&](const TrialRow& row) {
+    return std::find_if(domains.begin(), domains.end(), [&](const auto& one) { return one.first == domain_of(row); });
+  };
+  for (const TrialRow& row : rows) {
+    if (!row.step) {
+      ++out.without_step;
+    } else if (const auto found = find(row); found != domains.end()) {
+      found->second.push_back(row);
+    } else {
+      domains.emplace_back(domain_of(row), Rows{row});
+    }
+  }
+  Rows elsewhere;
+  for (const TrialRow& row : source) {
+    if (!row.step) {
+      ++out.without_step;
+    } else if (find(row) != domains.end()) {
+      ++out.source_at_home;
+    } else {
+      elsewhere.push_back(row);
+    }
+  }
+  Study study(out, options);
+  study.learn_elsewhere(elsewhere);
+  for (const auto& [domain, members] : domains) {
+    if (members.size() < kFewestOfDomain) {
+      out.of_small_domains += members.size();
+    } else {
+      study.add_domain(domain, members);
+    }
+  }
+  return out;
+}
+
+const std::vector<std::string>& rank_header() {
+  static const std::vector<std::string> kHeader{
+      "ranker",   "start", "choice",  "trained_on", "source_trials",    "seed",     "held_out_trials",
+      "accuracy", "model", "cluster", "workers",    "batch_per_worker", "evaluator"};
+  return kHeader;
+}
+
+std::vector<std::string> rank_cells(const RankResult& result) {
+  return {result.ranker,
+          result.start,
+          result.choice,
+          std::to_string(result.train),
+          std::to_string(result.source),
+          std::to_string(result.seed),
+          std::to_string(result.held_out),
+          format_number(result.accuracy),
+          result.domain.model,
+          result.domain.cluster,
+          std::to_string(result.domain.workers),
+          std::to_string(result.domain.batch),
+          result.domain.evaluator};
+}
+
+}  // namespace simsync

@@ -1,0 +1,52 @@
+// How well rankers order strategies that they have not seen.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strategies/search/ranker_kinds.hpp"
+#include "strategies/search/trial_table.hpp"
+
+namespace simsync {
+
+struct RankStudyOptions {
+  std::vector<RankerKind> rankers;
+  std::vector<int> train{20, 50, 100, 200};  ///< trials that are learned; 0: what is learned elsewhere alone
+  int seeds = 5;
+  double held_out = 0.3;  ///< share of the trials of a domain
+};
+
+/// One ranker on the trials of one domain that one seed holds out.
+struct RankResult {
+  TrialDomain domain;
+  std::string ranker;  ///< a word of ranker_words(), `estimate` or `replay`
+  std::string start;   ///< `scratch`, `transfer`, or empty where nothing is learned
+  std::string choice;  ///< of a transfer
+  int train = 0;
+  int source = 0;  ///< trials learned elsewhere
+  int seed = 1;
+  int held_out = 0;  ///< trials
+  double accuracy = 0.0;
+};
+
+struct RankStudy {
+  std::vector<RankResult> results;
+  std::vector<TrialDomain> domains;
+  std::size_t trials = 0;            ///< in them
+  std::size_t without_step = 0;      ///< rows
+  std::size_t of_small_domains = 0;  ///< rows of domains that have fewer than kFewestOfDomain
+  std::size_t source = 0;            ///< rows learned elsewhere
+  std::size_t source_at_home = 0;    ///< of the sources, left out because they are of a domain that is ranked
+};
+
+inline constexpr std::size_t kFewestOfDomain = 10;
+
+/// Every domain is a task of its own: each seed holds the same of its trials out for all rankers, which learn the first
+/// of the others. More than there are is no result. With `source` each ranker is learned from scratch and transferred.
+RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<TrialRow>& source,
+                        const RankStudyOptions& options);
+
+const std::vector<std::string>& rank_header();
+std::vector<std::string> rank_cells(const RankResult& result);
+
+}  // namespace simsync

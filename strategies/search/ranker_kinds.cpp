@@ -1,0 +1,84 @@
+#include "strategies/search/ranker_kinds.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "strategies/search/boosted_ranker.hpp"
+
+namespace simsync {
+namespace {
+
+std::size_t index_of(const FeatureSchema& schema, const std::string& name) {
+  const auto found = std::find(schema.names.begin(), schema.names.end(), name);
+  SIMSYNC_ASSERT(found != schema.names.end());
+  return static_cast<std::size_t>(found - schema.names.begin());
+}
+
+}  // namespace
+
+const Words<RankerKind>& ranker_words() {
+  static const Words<RankerKind> kWords{{"linear", RankerKind::Linear},
+                                        {"autosync-linear", RankerKind::AutoSyncLinear},
+                                        {"boosted", RankerKind::Boosted}};
+  return kWords;
+}
+
+const char* name_of(RankerKind kind) {
+  for (const auto& [word, known] : ranker_words())
+    if (known == kind) return word.c_str();
+  SIMSYNC_ASSERT(false);
+  return "";
+}
+
+std::unique_ptr<Ranker> make_ranker(RankerKind kind) {
+  switch (kind) {
+    case RankerKind::Linear:
+      return linear_ranker({.prior = index_of(strategy_schema(), "log_simulated")});
+    case RankerKind::AutoSyncLinear:
+      return linear_ranker();
+    case RankerKind::Boosted:
+      return detail::boosted_ranker();
+  }
+  SIMSYNC_ASSERT(false);
+  return nullptr;
+}
+
+const FeatureSchema& ranker_schema(RankerKind kind) {
+  return kind == RankerKind::AutoSyncLinear ? autosync_schema() : strategy_schema();
+}
+
+std::vector<double> ranker_features(RankerKind kind, const Candidate& candidate, const SearchTarget& target,
+                                    std::int64_t samples) {
+  if (kind == RankerKind::AutoSyncLinear) return autosync_features(candidate.strategy, target, samples);
+  return candidate.features;
+}
+
+std::vector<Example> examples_of(RankerKind kind, const std::vector<Trial>& trials, const SearchTarget& target,
+                                 std::int64_t samples) {
+  std::vector<Example> out;
+  for (const Trial& trial : trials) {
+    if (!trial.step) continue;
+    out.push_back({.features = ranker_features(kind, trial.candidate, target, samples),
+                   .step = trial.step->value(),
+                   .shards = shards_of(trial.candidate.strategy)});
+  }
+  return out;
+}
+
+std::vector<Example> examples_of(RankerKind kind, const std::vector<TrialRow>& rows) {
+  std::map<TrialDomain, int> domains;
+  std::vector<Example> out;
+  for (const TrialRow& row : rows) {
+    if (!row.step) continue;
+    const auto domain = domains.emplace(domain_of(row), static_cast<int>(domains.size())).first;
+    out.push_back({.features = kind == RankerKind::AutoSyncLinear ? row.autosync : row.features,
+                   .step = row.step->value(),
+                   .domain = domain->second,
+                   .shards = row.shards});
+  }
+  return out;
+}
+
+}  // namespace simsync

@@ -1,0 +1,30 @@
+// Which rankers there are, and what each sees of a strategy.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "strategies/names.hpp"
+#include "strategies/search/ranker.hpp"
+#include "strategies/search/search.hpp"
+#include "strategies/search/trial_table.hpp"
+
+namespace simsync {
+
+const Words<RankerKind>& ranker_words();
+const char* name_of(RankerKind kind);
+
+/// Knows nothing yet. @throws CapabilityError for one that this build lacks.
+std::unique_ptr<Ranker> make_ranker(RankerKind kind);
+/// Of the features that such a ranker learns from.
+const FeatureSchema& ranker_schema(RankerKind kind);
+/// `samples`: of a worker in a step.
+std::vector<double> ranker_features(RankerKind kind, const Candidate& candidate, const SearchTarget& target,
+                                    std::int64_t samples);
+
+/// What trials that ran have taught.
+std::vector<Example> examples_of(RankerKind kind, const std::vector<Trial>& trials, const SearchTarget& target,
+                                 std::int64_t samples);
+/// The same of rows that have a step; which are of one domain their columns say.
+std::vector<Example> examples_of(RankerKind kind, const std::vector<TrialRow>& rows);
+
+}  // namespace simsync

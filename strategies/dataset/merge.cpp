@@ -107,15 +107,23 @@ void copy_pair(const Row& row, const std::string& out) {
   }
 }
 
-/// The hashes of what the rows were made from: those of all parts, which must be alike.
+/// The hashes of a file that lists what rows were made from, without paths: another machine has others.
+std::vector<std::string> hashes_in(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out.push_back(line.substr(0, line.find(' ')));
+  return out;
+}
+
+/// What the rows of all parts were made from, which must be alike; the paths are those of the first part.
 void copy_inputs(const std::vector<Part>& parts, const std::string& out) {
   const auto inputs_of = [](const std::string& folder) { return table_file(folder) + ".inputs"; };
   if (!fs::exists(inputs_of(parts.front().folder))) return;
   const std::string first = read_file(inputs_of(parts.front().folder));
   for (const Part& part : parts)
-    if (!fs::exists(inputs_of(part.folder)) || read_file(inputs_of(part.folder)) != first)
+    if (!fs::exists(inputs_of(part.folder)) || hashes_in(read_file(inputs_of(part.folder))) != hashes_in(first))
       refuse(inputs_of(part.folder), fmt::format("made from other files than {}", table_file(parts.front().folder)),
-             "shards are made from the same files, at the same paths");
+             "shards are made from the same models, clusters and profiles");
   write_file(inputs_of(out), first);
 }
 

@@ -8,12 +8,15 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <filesystem>
 #include <optional>
 #include <streambuf>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 
@@ -104,11 +107,29 @@ private:
   sigset_t before_{};
 };
 
+constexpr std::string_view kUnfinished = ".part";
+
 /// A name beside `target` that nobody uses.
 std::string name_beside(const std::string& target) {
   static std::atomic<unsigned> made{0};
   const fs::path path(target);
-  return (path.parent_path() / fmt::format(".{}.{}-{}.part", path.filename().string(), ::getpid(), made++)).string();
+  return (path.parent_path() /
+          fmt::format(".{}.{}-{}{}", path.filename().string(), ::getpid(), made++, kUnfinished))
+      .string();
+}
+
+/// The process that made a file of name_beside(), or nothing when the name is not of that form.
+std::optional<pid_t> maker_of(const std::string& name) {
+  if (!name.starts_with('.') || !name.ends_with(kUnfinished)) return std::nullopt;
+  const std::string stem = name.substr(0, name.size() - kUnfinished.size());
+  const std::size_t dash = stem.find_last_not_of("0123456789");
+  if (dash == std::string::npos || dash + 1 == stem.size() || stem[dash] != '-') return std::nullopt;
+  const std::size_t dot = stem.find_last_not_of("0123456789", dash - 1);
+  if (dot == std::string::npos || dot == 0 || stem[dot] != '.') return std::nullopt;
+  pid_t out = 0;
+  const char* const end = stem.data() + dash;
+  const auto read = std::from_chars(stem.data() + dot + 1, end, out);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(out) : std::nullopt;
 }
 
 }  // namespace
@@ -179,16 +200,28 @@ struct Replacement::State {
     name.clear();
   }
 
+  /// Gives the open file a name. @return 0 or the system's reason.
+  [[nodiscard]] int link_as(const std::string& as) const {
+    const std::string self = fmt::format("/proc/self/fd/{}", file);
+    return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, as.c_str(), AT_SYMLINK_FOLLOW) == 0 ? 0 : errno;
+  }
+
+  /// @return 0 or the system's reason.
+  int close_file() { return ::close(std::exchange(file, -1)) == 0 ? 0 : errno; }
+
   /// @return 0 or the system's reason.
   int move_to_target() {
     const SignalsHeld held;
     if (name.empty()) {
+      // A new file gets its name in one step; only what replaces another has a name of its own for a moment.
+      const int linked = link_as(target);
+      if (linked == 0) return close_file();
+      if (linked != EEXIST) return linked;
       const std::string beside = name_beside(target);
-      const std::string self = fmt::format("/proc/self/fd/{}", file);
-      if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) != 0) return errno;
+      if (const int error = link_as(beside); error != 0) return error;
       name = beside;
     }
-    const int closed = ::close(std::exchange(file, -1)) == 0 ? 0 : errno;
+    const int closed = close_file();
     const int moved = closed == 0 && ::rename(name.c_str(), target.c_str()) != 0 ? errno : closed;
     forget_name(moved != 0);
     return moved;
@@ -241,6 +274,16 @@ GrowingFile::~GrowingFile() {
 
 void GrowingFile::append(const std::string& text) {
   if (const int error = write_all(file_, text.data(), text.size()); error != 0) refuse(path_, error);
+}
+
+void remove_left_files(const std::string& folder) {
+  std::vector<fs::path> left;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const auto maker = maker_of(entry.path().filename().string());
+    if (maker && entry.is_regular_file() && ::kill(*maker, 0) != 0 && errno == ESRCH) left.push_back(entry.path());
+  }
+  for (const fs::path& path : left)
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) refuse(path.string(), errno);
 }
 
 void remove_unfinished_file() noexcept {

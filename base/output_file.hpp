@@ -15,8 +15,9 @@ bool is_written_in_place(const std::string& path);
 
 /// New content of `path`, which has its old content until commit(). An existing file keeps its permissions, and its
 /// owner where the system allows; a symbolic link stays and its target is replaced. What is not committed leaves
-/// nothing behind, also when the process is killed: the temporary file has no name where the file system supports
-/// that, else it is hidden beside the target.
+/// nothing behind. Where the file system knows files without a name this holds for a killed process too, but for the
+/// moment in which an existing file is replaced; else a killed process leaves a hidden file beside the target
+/// (`.NAME.PROCESS-N.part`), which remove_left_files() takes away.
 class Replacement {
 public:
   /// @throws InputError when `path` cannot be written.
@@ -48,6 +49,10 @@ private:
   std::string path_;
   int file_ = -1;
 };
+
+/// Removes what killed processes left behind in `folder` and below: temporary files whose process is gone.
+/// @throws InputError when one cannot be removed.
+void remove_left_files(const std::string& folder);
 
 /// For a handler of a signal that ends the process: removes a temporary file that has a name.
 void remove_unfinished_file() noexcept;

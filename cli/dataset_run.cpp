@@ -10,6 +10,7 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#include "base/output_file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/dataset.hpp"
 #include "cli/outputs.hpp"
@@ -104,6 +105,7 @@ RowFile open_table(const DatasetOptions& options) {
     throw InputError(fmt::format("{} has a data set already", options.out),
                      "name another folder, or go on with this one by --resume");
   make_folders(options.out);
+  if (options.resume) remove_left_files(options.out);
   announce_output(table, "--out");
   const std::string text = to_yaml(options.question);
   if (fs::exists(question)) {

@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
+#include <iostream>
 
 #include "base/output_file.hpp"
 
@@ -39,6 +41,13 @@ void end_by(int signal) {
   }
   std::signal(signal, SIG_DFL);
   ::kill(::getpid(), signal);  // held back in the handler until that returns
+}
+
+void end_interrupted(int signal, const std::string& message) {
+  std::cout.flush();
+  std::cerr << message << std::endl;
+  end_by(signal);
+  std::abort();  // not reached: the signal has its default action
 }
 
 Interruption::Interruption() {

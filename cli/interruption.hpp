@@ -28,6 +28,8 @@ public:
 void tell_when_interrupted(const std::string& advice);
 /// Ends this process as `signal` would.
 void end_by(int signal);
+/// Ends this process by the signal that HeldInterruption keeps, or by another that a child was told, after `message`.
+[[noreturn]] void end_interrupted(int signal, const std::string& message);
 /// In a child of a process that decides when its children end: they do not hear what is said to all.
 void leave_interruption_to_parent();
 

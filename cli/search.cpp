@@ -9,9 +9,11 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#include "base/interrupted.hpp"
 #include "base/output_file.hpp"
 #include "base/parse_units.hpp"
 #include "cli/commands.hpp"
+#include "cli/interruption.hpp"
 #include "cli/outputs.hpp"
 #include "cli/ranker_flags.hpp"
 #include "cli/resumed_inputs.hpp"
@@ -154,7 +156,10 @@ public:
       file.emplace(open_resumable(flags_.csv, csv_row(trial_header()), flags_.resume));
       tell_how_to_resume(flags_.csv);
     }
-    ProgressBar progress(builders.size() + static_cast<std::size_t>(options_.trials));
+    const std::size_t asked = builders.size() + static_cast<std::size_t>(options_.trials);
+    std::optional<HeldInterruption> held;
+    if (flags_.csv != "-") held.emplace();  // a report follows: what was found until then is shown
+    ProgressBar progress(asked);
     TrialLog log({.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()},
                  file ? &*file : nullptr, progress);
     const StrategyRunner runner = runner_of(flags_.steps, progress);
@@ -167,12 +172,16 @@ public:
                 .fits = [this](const Strategy& strategy) { return fits_into_memory(problem_, strategy); },
                 .run = [&](const std::vector<Candidate>& candidates, int first,
                            int round) { return log.run(candidates, first, round, runner); },
+                .stop = [this] { return signal() != 0; },
                 .source = ranker_.source()},
                options_);
+    if (signal() != 0) end_early(result, progress, asked);
     if (result.best() == nullptr)
       throw PlanError(fmt::format("no strategy could run: {} of {} candidates did not fit into memory",
                                   result.too_large, result.candidates));
     const Winners winners = winners_of(result, progress);
+    if (signal() != 0) end_early(result, progress, asked);
+    held.reset();
     if (winners.best == nullptr) throw RunError("the fastest trials fail when they are run again");
     progress.clear();
     write_best(*winners.best);
@@ -182,6 +191,20 @@ public:
   }
 
 private:
+  /// That asked for an end; 0: none.
+  [[nodiscard]] int signal() const { return signal_of_runs_ != 0 ? signal_of_runs_ : HeldInterruption::signal(); }
+
+  /// Shows what was found until then and ends as the signal would.
+  [[noreturn]] void end_early(const SearchResult& result, ProgressBar& progress, std::size_t asked) const {
+    progress.clear();
+    const Winners winners = winners_so_far(result);
+    if (winners.best != nullptr) {
+      write_best(*winners.best);
+      report(result, winners);
+    }
+    end_interrupted(signal(), fmt::format("interrupted: {} of {} trials are done", result.trials.size(), asked));
+  }
+
   Problem prepared() const {
     Inputs inputs;
     if (flags_.is_measured()) inputs.put(kTestbed, testbed_cluster(flags_.testbed));
@@ -192,9 +215,12 @@ private:
     return flags_.evaluator == kSimulate ? kReplay : flags_.evaluator;
   }
 
+  StrategyRunner simulated(Evaluator& evaluator) const {
+    return run_simulated(evaluator, flags_.jobs, [this] { return signal() != 0; });
+  }
+
   StrategyRunner runner_of(int steps, ProgressBar& progress) {
-    if (!flags_.is_measured())
-      return run_simulated(flags_.evaluator == kEstimate ? *estimates_ : *replays_, flags_.jobs);
+    if (!flags_.is_measured()) return simulated(flags_.evaluator == kEstimate ? *estimates_ : *replays_);
     TestbedTrials trials{.testbed = flags_.testbed,
                          .model = question_.request.model,
                          .workers = question_.request.workers,
@@ -204,21 +230,25 @@ private:
                          .settings = {}};
     for (const auto& [key, value] : parse_settings(flags_.settings))
       if (!key.starts_with(kSpacePrefix) && !key.starts_with("strategy.")) trials.settings.emplace_back(key, value);
-    return run_on_testbed(trials, problem_.model, progress);
+    return [this, run = run_on_testbed(trials, problem_.model, progress)](const auto& strategies, const auto& done) {
+      try {
+        run(strategies, done);
+      } catch (const Interrupted& e) {
+        signal_of_runs_ = e.signal();
+      }
+    };
   }
 
   Winners winners_of(const SearchResult& result, ProgressBar& progress) {
-    if (!flags_.is_measured()) {
-      const auto reference = replaying_evaluator(problem_, Solver::SimGrid);
-      return replayed_winners(result, [&](const Strategy& strategy) { return reference->evaluate(strategy).step; });
-    }
     constexpr int kSteps = 10;  // of each of two runs
-    const StrategyRunner again = runner_of(kSteps, progress);
-    return confirmed_winners(result, [&](const std::vector<Strategy>& strategies) {
+    const auto reference = flags_.is_measured() ? nullptr : replaying_evaluator(problem_, Solver::SimGrid);
+    const StrategyRunner again = flags_.is_measured() ? runner_of(kSteps, progress) : simulated(*reference);
+    const RunAgain run = [&](const std::vector<Strategy>& strategies) {
       std::vector<std::optional<Seconds>> out(strategies.size());
       again(strategies, [&](std::size_t i, std::optional<Seconds> step) { out[i] = step; });
       return out;
-    });
+    };
+    return flags_.is_measured() ? confirmed_winners(result, run) : replayed_winners(result, run);
   }
 
   void write_best(const Trial& trial) const {
@@ -248,6 +278,7 @@ private:
   SearchOptions options_;
   std::unique_ptr<Evaluator> estimates_;
   std::unique_ptr<Evaluator> replays_;
+  int signal_of_runs_ = 0;  ///< that a real run was stopped by
 };
 
 void run_search(const SearchFlags& flags) {

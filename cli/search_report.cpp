@@ -70,18 +70,29 @@ std::vector<std::size_t> fastest(const SearchResult& result, bool of_builders, s
 
 }  // namespace
 
-Winners replayed_winners(const SearchResult& result, const std::function<Seconds(const Strategy&)>& replay) {
-  Winners out{.best = result.best(), .step = {}, .builder = result.best_builder(), .builder_step = {}, .how = {}};
-  out.step = replay(out.best->candidate.strategy);
-  if (out.builder != nullptr)
-    out.builder_step = out.builder == out.best ? out.step : replay(out.builder->candidate.strategy);
+Winners winners_so_far(const SearchResult& result) {
+  Winners out{.best = result.best(),
+              .step = {},
+              .builder = result.best_builder(),
+              .builder_step = {},
+              .how = "of its trial, which was not run again"};
+  if (out.best != nullptr) out.step = *out.best->step;
+  if (out.builder != nullptr) out.builder_step = *out.builder->step;
+  return out;
+}
+
+Winners replayed_winners(const SearchResult& result, const RunAgain& run) {
+  Winners out = winners_so_far(result);
+  std::vector<Strategy> strategies{out.best->candidate.strategy};
+  if (out.builder != nullptr && out.builder != out.best) strategies.push_back(out.builder->candidate.strategy);
+  const auto steps = run(strategies);
+  out.step = steps.front().value_or(out.step);
+  if (out.builder != nullptr) out.builder_step = steps.back().value_or(out.builder_step);
   out.how = "replayed on SimGrid";
   return out;
 }
 
-Winners confirmed_winners(
-    const SearchResult& result,
-    const std::function<std::vector<std::optional<Seconds>>(const std::vector<Strategy>& strategies)>& run) {
+Winners confirmed_winners(const SearchResult& result, const RunAgain& run) {
   constexpr std::size_t kTrials = 3;
   constexpr std::size_t kBuilders = 2;
   constexpr int kTimes = 2;

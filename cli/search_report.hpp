@@ -19,15 +19,18 @@ struct Winners {
   std::string how;  ///< where these steps come from
 };
 
-/// Those with the fastest trials, each replayed by `replay`.
-Winners replayed_winners(const SearchResult& result, const std::function<Seconds(const Strategy&)>& replay);
+/// Those with the fastest trials, as these found them. None: nothing ran.
+Winners winners_so_far(const SearchResult& result);
+
+/// Runs all of them one after another: their steps, none where one fails.
+using RunAgain = std::function<std::vector<std::optional<Seconds>>(const std::vector<Strategy>& strategies)>;
+
+/// Those with the fastest trials, each replayed by `run`.
+Winners replayed_winners(const SearchResult& result, const RunAgain& run);
 
 /// Of the fastest few trials and builders, run again: the fastest of a few hundred noisy trials is too fast to be true.
-/// `run` runs all of them one after another; it is called twice, so that slow changes of the machine hit all alike.
-/// What fails is left out.
-Winners confirmed_winners(
-    const SearchResult& result,
-    const std::function<std::vector<std::optional<Seconds>>(const std::vector<Strategy>& strategies)>& run);
+/// `run` is called twice, so that slow changes of the machine hit all alike. What fails is left out.
+Winners confirmed_winners(const SearchResult& result, const RunAgain& run);
 
 struct ReportedSearch {
   const PredictRequest& request;

@@ -281,14 +281,6 @@ private:
   std::vector<Row> rows_;
 };
 
-/// Shows what is done and ends as the signal would.
-void end_interrupted(Results& results, std::size_t done, std::size_t asked) {
-  results.show();
-  std::cerr << fmt::format("interrupted: {} of {} combinations are done\n", done, asked);
-  std::cerr.flush();
-  end_by(HeldInterruption::signal());
-}
-
 }  // namespace
 
 void run_sweep(const SweepOptions& options) {
@@ -330,7 +322,11 @@ void run_sweep(const SweepOptions& options) {
         },
         stop);
     progress.reset();
-    if (!all_done) end_interrupted(results, found + done, combined);
+    if (!all_done) {
+      results.show();
+      end_interrupted(HeldInterruption::signal(),
+                      fmt::format("interrupted: {} of {} combinations are done", found + done, combined));
+    }
     skipped = answers.skipped();
   }
   tell_skipped(options, skipped, requests.size(), !results.empty() || found > 0);

@@ -8,38 +8,50 @@
 
 namespace simsync {
 
-StrategyRunner run_simulated(Evaluator& evaluator, int jobs) {
-  return [&evaluator, jobs](const std::vector<Strategy>& strategies,
+StrategyRunner run_simulated(Evaluator& evaluator, int jobs, const std::function<bool()>& stop) {
+  return [&evaluator, jobs, stop](const std::vector<Strategy>& strategies,
                             const std::function<void(std::size_t, std::optional<Seconds>)>& done) {
-    const auto work = [&](std::size_t i) -> std::string {
+    const auto step_of = [&](std::size_t i) -> std::optional<Seconds> {
       try {
-        return fmt::format("{:.17g}", evaluator.evaluate(strategies[i]).step.value());
+        return evaluator.evaluate(strategies[i]).step;
       } catch (const PlanError&) {
-        return " ";  // it cannot run
+        return std::nullopt;  // it cannot run
       }
     };
-    run_in_processes(strategies.size(), jobs, work, [&](std::size_t i, const std::string& text) {
-      const auto step = parse_number(text);
-      done(i, step ? std::optional(Seconds{*step}) : std::nullopt);
-    });
+    if (jobs == 1) {
+      for (std::size_t i = 0; i < strategies.size() && !stop(); ++i) done(i, step_of(i));
+      return;
+    }
+    const auto work = [&](std::size_t i) {
+      const auto step = step_of(i);
+      return step ? fmt::format("{:.17g}", step->value()) : " ";
+    };
+    run_in_processes(
+        strategies.size(), jobs, work,
+        [&](std::size_t i, const std::string& text) {
+          const auto step = parse_number(text);
+          done(i, step ? std::optional(Seconds{*step}) : std::nullopt);
+        },
+        stop);
   };
 }
 
 std::vector<std::optional<Seconds>> TrialLog::run(const std::vector<Candidate>& candidates, int first, int round,
                                                   const StrategyRunner& runner) {
-  std::vector<std::optional<Seconds>> out(candidates.size());
+  std::vector<std::optional<Seconds>> out;
   const auto number_of = [&](std::size_t i) { return static_cast<std::size_t>(first) + i; };
   std::size_t known = 0;
   for (; known < candidates.size() && has_row(number_of(known)); ++known) {
-    out[known] = found(candidates[known], number_of(known));
-    note(candidates[known], out[known]);
+    out.push_back(found(candidates[known], number_of(known)));
+    note(candidates[known], out.back());
   }
   std::vector<Strategy> left;
   for (std::size_t i = known; i < candidates.size(); ++i) left.push_back(candidates[i].strategy);
   if (left.empty()) return out;
   runner(left, [&](std::size_t i, std::optional<Seconds> step) {
     const std::size_t at = known + i;
-    out[at] = step;
+    SIMSYNC_ASSERT(at == out.size());
+    out.push_back(step);
     if (file_ != nullptr) {
       TrialRow row = trial_row(candidates[at], setting_.target, setting_.samples);
       row.trial = static_cast<int>(number_of(at));

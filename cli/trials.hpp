@@ -13,12 +13,13 @@
 namespace simsync {
 
 /// Runs strategies and tells `done` of each, in their order and as soon as it is known: its index and its step, or
-/// nothing where it cannot run.
+/// nothing where it cannot run. It may end before the last one when it is stopped.
 using StrategyRunner = std::function<void(const std::vector<Strategy>& strategies,
                                           const std::function<void(std::size_t, std::optional<Seconds>)>& done)>;
 
-/// In `jobs` worker processes. `evaluator` must outlive it.
-StrategyRunner run_simulated(Evaluator& evaluator, int jobs);
+/// In `jobs` worker processes, or in this one. When `stop` says true, the strategies that are left do not begin.
+/// `evaluator` must outlive it.
+StrategyRunner run_simulated(Evaluator& evaluator, int jobs, const std::function<bool()>& stop);
 
 /// What all trials of a table have in common. Model and cluster of the target must outlive it.
 struct TrialSetting {
@@ -34,7 +35,8 @@ public:
   TrialLog(TrialSetting setting, RowFile* file, ProgressBar& progress)
       : setting_(std::move(setting)), file_(file), progress_(progress) {}
 
-  /// Steps in the order of the candidates, as RunTrials wants them. @throws InputError when the table has another
+  /// Steps in the order of the candidates, as RunTrials wants them; none of those that a stopped runner leaves.
+  /// @throws InputError when the table has another
   /// strategy where one of these belongs.
   std::vector<std::optional<Seconds>> run(const std::vector<Candidate>& candidates, int first, int round,
                                           const StrategyRunner& runner);

@@ -37,10 +37,10 @@ void Buffers::find_lives(int iterations) {
   lives_.resize(static_cast<std::size_t>(plan.tensors));
   const auto is_update = [](const Op& op) {
     const auto* work = std::get_if<HostWork>(&op.body);
-    return work != nullptr && work->action == HostAction::Apply && work->tensor >= 0;
+    return work != nullptr && work->action == HostAction::Apply && work->at.is_server();
   };
   for (const Op& op : plan.ops) {
-    if (op.tensor() >= 0) {
+    if (op.concerns_server()) {
       Life& own = lives_[static_cast<std::size_t>(op.tensor())];
       own.pushed = own.pushed || (op.kind() == OpKind::Transfer && op.transfer().pushes());
       own.applied = own.applied || (is_update(op) && op.bytes() > 0.0);
@@ -60,7 +60,7 @@ void Buffers::add_op(OpId id, AgentId self) {
   const Plan& plan = roles_.plan();
   const Op& op = plan.ops[static_cast<std::size_t>(id)];
   if (op.kind() == OpKind::Collective && !roles_.is_server(self)) return add_collective(id, self);
-  if (op.kind() != OpKind::Transfer || op.tensor() < 0) return;
+  if (op.kind() != OpKind::Transfer || !op.concerns_server()) return;
   if (op.transfer().pushes()) {
     add_push(id, self);
   } else {

@@ -15,7 +15,7 @@ namespace {
 int server_threads(const Plan& plan) {
   int most = 1;
   for (const Op& op : plan.ops)
-    if (op.kind() == OpKind::HostWork && op.tensor() >= 0)
+    if (op.kind() == OpKind::HostWork && op.concerns_server())
       most = std::max(most, plan.queues[static_cast<std::size_t>(op.queue)].slots);
   constexpr int kMostThreads = 16;
   return std::min(most, kMostThreads);
@@ -251,7 +251,7 @@ void Executor::work(WorkerThreads& threads, const Instance& instance, int k, std
 
 void Executor::start_host_work(const Instance& instance, int k, double at) {
   const HostWork& host = op_of(instance).host();
-  if (host.tensor < 0) {
+  if (!host.at.is_server()) {
     note_start(instance, k, at);
     timers_.push({std::max(at, now_s()) + host.duration.value(), instance, k});
     return;

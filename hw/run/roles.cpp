@@ -31,16 +31,19 @@ bool Roles::coordinated(const Op& op) const {
 
 AgentId Roles::server_at(const Place& place) const {
   const auto found = std::find(plan_->servers.begin(), plan_->servers.end(), place);
-  if (found != plan_->servers.end()) return plan_->rank_count() + static_cast<AgentId>(found - plan_->servers.begin());
-  // A host that holds no parameters: the first rank on its node acts for it.
+  SIMSYNC_ASSERT(found != plan_->servers.end());
+  return plan_->rank_count() + static_cast<AgentId>(found - plan_->servers.begin());
+}
+
+AgentId Roles::first_rank_on(const Place& place) const {
   const auto node = std::find(plan_->nodes.begin(), plan_->nodes.end(), place.node);
   SIMSYNC_ASSERT(node != plan_->nodes.end());
   return plan_->node_begin[static_cast<std::size_t>(node - plan_->nodes.begin())];
 }
 
 AgentId Roles::at(const End& end, const Instance& i) const {
-  if (end.kind == End::Kind::Fixed && op(i).tensor() >= 0) return server_at(end.place);
-  if (end.kind == End::Kind::Fixed) return 0;  // work of the job as a whole
+  if (end.is_server()) return server_at(end.place);
+  if (end.is_fixed()) return first_rank_on(end.place);
   return ranks_of(i).front();
 }
 

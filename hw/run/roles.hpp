@@ -52,6 +52,7 @@ public:
 private:
   [[nodiscard]] AgentId at(const End& end, const Instance& i) const;
   [[nodiscard]] AgentId server_at(const Place& place) const;
+  [[nodiscard]] AgentId first_rank_on(const Place& place) const;
 
   const Plan* plan_;
 };

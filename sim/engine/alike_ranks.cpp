@@ -27,7 +27,7 @@ std::string op_tells_apart(const Plan& plan, const Op& op) {
       return of_rank ? "hosts work for one rank after another" : "";
     case OpKind::Transfer: {
       const Transfer& moved = op.transfer();
-      const bool of_server = moved.from.kind == End::Kind::Fixed || moved.to.kind == End::Kind::Fixed;
+      const bool of_server = moved.from.is_fixed() || moved.to.is_fixed();
       if (of_rank) return of_server ? "ranks of a node transfer by themselves" : "";
       return is_of_device(moved.from) || is_of_device(moved.to) ? "one device of a node transfers for all" : "";
     }

@@ -9,9 +9,9 @@ constexpr int kNowhere = -1;     ///< every rank knows for itself
 constexpr int kFromWorkers = 0;  ///< number of the connections on which workers send
 
 bool ends_on_server(const Op& op) {
-  if (const auto* work = std::get_if<HostWork>(&op.body)) return work->at.kind == End::Kind::Fixed;
+  if (const auto* work = std::get_if<HostWork>(&op.body)) return work->at.is_server();
   const auto* moved = std::get_if<Transfer>(&op.body);
-  return moved != nullptr && moved->to.kind == End::Kind::Fixed;
+  return moved != nullptr && moved->to.is_server();
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ ControlMessages::ControlMessages(const Plan& plan, const Groups& groups, const T
       topology_(topology),
       ports_(ports),
       sends_(sends),
-      any_(std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.tensor() >= 0; })) {
+      any_(std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.concerns_server(); })) {
   for (const Op& op : plan.ops)
     if (const auto* moved = std::get_if<Transfer>(&op.body)) from_servers_ = std::max(from_servers_, moved->connection);
 }
@@ -31,14 +31,14 @@ ControlMessages::ControlMessages(const Plan& plan, const Groups& groups, const T
 Seconds ControlMessages::notify(const Instance& done, OpId waiting, int group) {
   const Op& before = op_of(done.op);
   const Op& after = op_of(waiting);
-  if (before.tensor() < 0 && after.tensor() < 0) return {};
+  if (!before.concerns_server() && !after.concerns_server()) return {};
   return between(ends_at(before, done.group), starts_at(after, group),
                  ends_on_server(before) ? from_servers_ : kFromWorkers);
 }
 
 Seconds ControlMessages::request(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
-  if (op.tensor() < 0) return {};
+  if (!op.concerns_server()) return {};
   const int asked = node_at(op.transfer().from, op, transfer.group);
   const Seconds travel = between(starts_at(op, transfer.group), asked, kFromWorkers);
   return op.transfer().asks_host() ? travel + topology_.cluster().group_of(asked).cpu.dispatch_latency : travel;
@@ -46,12 +46,12 @@ Seconds ControlMessages::request(const Instance& transfer) {
 
 Seconds ControlMessages::acknowledge(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
-  if (op.tensor() < 0 || op.kind() != OpKind::Transfer) return {};
+  if (!op.concerns_server() || op.kind() != OpKind::Transfer) return {};
   return between(ends_at(op, transfer.group), starts_at(op, transfer.group), from_servers_);
 }
 
 int ControlMessages::node_at(const End& end, const Op& op, int group) const {
-  return end.kind == End::Kind::Fixed ? end.place.node : node_of_group(op, group);
+  return end.is_fixed() ? end.place.node : node_of_group(op, group);
 }
 
 int ControlMessages::node_of_group(const Op& op, int group) const {

@@ -49,7 +49,7 @@ std::vector<ServerUse> use_of_servers(const Plan& plan, const Prediction& predic
     const Op& op = plan.ops[static_cast<std::size_t>(span.op)];
     elapsed = std::max(elapsed, span.end.value());
     const auto* work = std::get_if<HostWork>(&op.body);
-    if (work == nullptr || work->tensor < 0 || op.queue < 0) continue;
+    if (work == nullptr || !work->at.is_server() || op.queue < 0) continue;
     busy[work->at.place] += work->threads * std::min(work->duration, span.end - span.start).value();
     threads[work->at.place] = std::max(1, plan.queues[static_cast<std::size_t>(op.queue)].slots);
   }

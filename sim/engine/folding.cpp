@@ -96,7 +96,7 @@ bool keeps_queues(const Cluster& cluster, const Plan& plan) {
 std::set<int> fixed_nodes(const Plan& plan) {
   std::set<int> out;
   const auto note = [&](const End& end) {
-    if (end.kind == End::Kind::Fixed) out.insert(end.place.node);
+    if (end.is_fixed()) out.insert(end.place.node);
   };
   for (const Op& op : plan.ops) {
     if (const auto* work = std::get_if<HostWork>(&op.body)) note(work->at);
@@ -172,7 +172,7 @@ Folding folded_by_class(const Plan& plan, const Cluster& cluster) {
 
 bool is_served_in_turn(const Op& op) {
   const auto* work = std::get_if<HostWork>(&op.body);
-  return work != nullptr && work->at.kind == End::Kind::Fixed && op.queue >= 0 && op.grouping != kWholeJob;
+  return work != nullptr && work->at.is_server() && op.queue >= 0 && op.grouping != kWholeJob;
 }
 
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {

@@ -40,7 +40,7 @@ Queues::State& Queues::find_state(const Instance& instance) {
   const GroupingId grouping = scene_.plan.queues[static_cast<std::size_t>(op.queue)].grouping;
   std::vector<State>& states = states_[static_cast<std::size_t>(op.queue)];
   const auto* work = std::get_if<HostWork>(&op.body);
-  if (work != nullptr && work->at.kind == End::Kind::Fixed && grouping == kEachNode)
+  if (work != nullptr && work->at.is_server() && grouping == kEachNode)
     return states[static_cast<std::size_t>(scene_.groups.group_of_node(work->at.place.node))];
   const auto groups = scene_.groups.sharing(op.grouping, instance.group, grouping);
   SIMSYNC_ASSERT(groups.size() == 1);  // an op never spans several queues
@@ -100,7 +100,7 @@ void Queues::work(const Instance& instance, Seconds length) {
   const Op& op = scene_.op_of(instance);
   const End& at = op.host().at;
   const int node =
-      at.kind == End::Kind::Fixed ? at.place.node : scene_.groups.first_place(op.grouping, instance.group).node;
+      at.is_fixed() ? at.place.node : scene_.groups.first_place(op.grouping, instance.group).node;
   const Seconds slice = std::max(scene_.cluster.group_of(node).cpu.time_slice, kMostPart * length);
   if (op.queue < 0 || length <= kRounding * slice)
     return agenda_.after(length, {.event = Event::WorkEnds, .instance = instance});

@@ -81,7 +81,7 @@ Routes::SharedRoute Routes::find_shared(const RouteKey& key, std::span<const Pla
 }
 
 Place Routes::place_of(const End& end, const Place& device) {
-  if (end.kind == End::Kind::Fixed) return end.place;
+  if (end.is_fixed()) return end.place;
   return end.kind == End::Kind::Device ? device : Place{device.node, -1};
 }
 

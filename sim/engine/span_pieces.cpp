@@ -85,8 +85,8 @@ void SpanCutter::cut_host(const Op& op, const Span& span) {
   const HostWork& work = op.host();
   const bool timer = work.action == HostAction::Wait;
   const bool dispatch = work.action == HostAction::Dispatch;
-  const bool server = work.at.kind == End::Kind::Fixed;
-  const Place place = server ? work.at.place : Place{first_place(op, span.group).node, -1};
+  const bool server = work.at.is_server();
+  const Place place = work.at.is_fixed() ? work.at.place : Place{first_place(op, span.group).node, -1};
   const char* resource = "host CPU";
   if (server) resource = dispatch ? kDispatch : place.gpu < 0 ? "server CPU" : "server GPU";
   add(span.ready.value(), span.start.value(), resource, name_of(place), span.start - span.ready);

@@ -34,10 +34,15 @@ struct End {
   enum class Kind : std::uint8_t {
     Device,  ///< the GPU of the group's first rank
     Host,    ///< the host of that rank's node
-    Fixed,   ///< `place`, the same for every group: a server
+    Server,  ///< of parameters, at `place`, the same for every group
+    Fixed,   ///< `place`, the same for every group, where no server is concerned
   };
   Kind kind = Kind::Host;
   Place place;
+
+  [[nodiscard]] bool is_server() const { return kind == Kind::Server; }
+  /// At `place`, whatever the group.
+  [[nodiscard]] bool is_fixed() const { return kind == Kind::Server || kind == Kind::Fixed; }
 };
 
 /// A stretch of a compute op that was written as an op of its own before neighbors were merged.
@@ -92,7 +97,8 @@ struct Transfer {
   int messages = 1;    ///< that the bytes travel in
   Seconds setup;       ///< before bytes move
   Seconds packing;     ///< the part of `setup` in which the device encodes gradients; it comes first
-  /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers; -1: none.
+  /// The piece of a variable that a server keeps: transfers and host work of one tensor share its buffers. -1: none,
+  /// where no server is concerned.
   std::int32_t tensor = -1;
   /// The receiver asks for it once its own queue lets it.
   bool receiver_initiated = false;
@@ -107,7 +113,7 @@ struct Transfer {
   /// A server's host is asked for it, whose threads have to be woken.
   [[nodiscard]] bool asks_host() const { return receiver_initiated && from.place.gpu < 0; }
   /// It carries a gradient to a server.
-  [[nodiscard]] bool pushes() const { return to.kind == End::Kind::Fixed; }
+  [[nodiscard]] bool pushes() const { return to.is_server(); }
 };
 
 /// All ranks of the group take part.

@@ -58,7 +58,7 @@ private:
   }
 
   [[nodiscard]] Place place_of(const End& end) const {
-    if (end.kind == End::Kind::Fixed) return end.place;
+    if (end.is_fixed()) return end.place;
     const Place rank = plan_.ranks.front();
     return end.kind == End::Kind::Device ? rank : Place{rank.node, -1};
   }
@@ -74,7 +74,7 @@ private:
     if (op.asks_host()) delay_ += cluster_.group_of(from.node).cpu.dispatch_latency;
     double slowest = path.stream_cap.value();
     Seconds shared;
-    const std::string nic = fmt::format("node{}/nic", (op.to.kind == End::Kind::Fixed ? to : from).node);
+    const std::string nic = fmt::format("node{}/nic", (op.to.is_server() ? to : from).node);
     for (const LinkId id : path.links) {
       const Link& link = topology_.links()[static_cast<std::size_t>(id)];
       slowest = std::min(slowest, link.bandwidth.value());
@@ -88,7 +88,7 @@ private:
 
   void work(const Op& op) {
     const HostWork& host = op.host();
-    if (host.at.kind != End::Kind::Fixed || op.queue < 0) {
+    if (!host.at.is_server() || op.queue < 0) {
       delay_ += host.duration;
       return;
     }

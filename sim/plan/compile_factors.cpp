@@ -27,6 +27,7 @@ void write_sufficient_factors(PlanWriter& writer) {
     const double k = static_cast<double>(variable.elements()) / m;
     Op exchange;
     exchange.grouping = kWholeJob;
+    exchange.queue = writer.communication;  // as every collective of the job: a communicator has one stream
     const double bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
     exchange.body = Collective{
         .primitive = CollectivePrimitive::AllGather,

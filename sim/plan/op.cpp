@@ -74,4 +74,10 @@ std::int32_t Op::tensor() const {
   return moved != nullptr ? moved->tensor : -1;
 }
 
+bool Op::concerns_server() const {
+  if (const auto* work = std::get_if<HostWork>(&body)) return work->at.is_server();
+  const auto* moved = std::get_if<Transfer>(&body);
+  return moved != nullptr && (moved->from.is_server() || moved->to.is_server());
+}
+
 }  // namespace simsync

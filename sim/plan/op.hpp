@@ -59,6 +59,8 @@ struct Op {
   [[nodiscard]] double threads() const { return kind() == OpKind::HostWork ? host().threads : 1.0; }
   /// Of transfers and host work; else -1.
   [[nodiscard]] std::int32_t tensor() const;
+  /// A transfer to or from a server of parameters, or work of one: where it starts and where it ends tell each other.
+  [[nodiscard]] bool concerns_server() const;
 };
 
 }  // namespace simsync

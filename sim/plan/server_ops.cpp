@@ -29,7 +29,7 @@ Op ServerOps::transfer(const ServerPiece& piece, Phase phase, GroupingId groupin
 
 Op ServerOps::push(const ServerPiece& piece, GroupingId grouping, End from, double bytes) const {
   Op op =
-      transfer(piece, Phase::Push, grouping, {.from = from, .to = {End::Kind::Fixed, piece.server}, .bytes = bytes});
+      transfer(piece, Phase::Push, grouping, {.from = from, .to = {End::Kind::Server, piece.server}, .bytes = bytes});
   op.queue = w_.push;
   return op;
 }
@@ -37,7 +37,7 @@ Op ServerOps::push(const ServerPiece& piece, GroupingId grouping, End from, doub
 Op ServerOps::pull(const ServerPiece& piece, GroupingId grouping, End to) const {
   // What a server process sends to another node does not wait for what the worker process beside it pushes there.
   Op op = transfer(piece, Phase::Pull, grouping,
-                   {.from = {End::Kind::Fixed, piece.server},
+                   {.from = {End::Kind::Server, piece.server},
                     .to = to,
                     .bytes = piece.bytes,
                     .connection = w_.strategy.graph.shared_process ? 0 : 1});
@@ -61,7 +61,7 @@ QueueId ServerOps::queue_of(const Place& server) {
 }
 
 Op ServerOps::host_work(const ServerPiece& piece, GroupingId grouping, HostWork body) {
-  body.at = {End::Kind::Fixed, piece.server};
+  body.at = {End::Kind::Server, piece.server};
   body.tensor = piece.tensor;
   Op op;
   op.grouping = grouping;

@@ -23,7 +23,7 @@ InstanceFilter::InstanceFilter(const Plan& plan, const SimulatedRanks& simulated
 
 bool InstanceFilter::keeps(const Op& op, int group) const {
   if (all_ || op.grouping == kWholeJob) return true;
-  if (const auto* work = std::get_if<HostWork>(&op.body); work != nullptr && work->at.kind == End::Kind::Fixed)
+  if (const auto* work = std::get_if<HostWork>(&op.body); work != nullptr && work->at.is_fixed())
     return true;
   return kept_[static_cast<std::size_t>(op.grouping)][static_cast<std::size_t>(group)];
 }

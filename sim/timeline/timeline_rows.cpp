@@ -176,7 +176,7 @@ void TimelineRows::thin_out(std::size_t most_boxes) {
 }
 
 Place TimelineRows::place_of(const End& end, const Op& op, int group) const {
-  if (end.kind == End::Kind::Fixed) return end.place;
+  if (end.is_fixed()) return end.place;
   const Place device = devices_of(op, group).front();
   return end.kind == End::Kind::Device ? device : Place{device.node, -1};
 }

@@ -12,7 +12,7 @@ namespace {
 
 std::optional<TraceOpKind> kind_of(const Op& op) {
   if (op.kind() == OpKind::Compute) return TraceOpKind::Compute;
-  if (op.tensor() < 0) return std::nullopt;
+  if (!op.concerns_server()) return std::nullopt;
   if (const auto* moved = std::get_if<Transfer>(&op.body))
     return moved->pushes() ? TraceOpKind::Send : TraceOpKind::Receive;
   if (op.host().action == HostAction::Apply) return TraceOpKind::Update;

@@ -95,12 +95,16 @@ namespace {
 
 using detail::SearchState;
 
+bool is_stopped(const SearchProblem& problem) {
+  return problem.stop && problem.stop();
+}
+
 void run(SearchState& state, std::vector<Candidate> candidates, int round) {
   state.replay(candidates);
   const auto first = static_cast<int>(state.result.trials.size());
   const auto steps = state.problem.run(candidates, first, round);
-  SIMSYNC_ASSERT(steps.size() == candidates.size());
-  for (std::size_t i = 0; i < candidates.size(); ++i)
+  SIMSYNC_ASSERT(steps.size() == candidates.size() || (steps.size() < candidates.size() && is_stopped(state.problem)));
+  for (std::size_t i = 0; i < steps.size(); ++i)
     state.add({.number = first + static_cast<int>(i),
                .round = round,
                .candidate = std::move(candidates[i]),
@@ -176,7 +180,7 @@ SearchResult search(const SearchProblem& problem, const SearchOptions& options) 
   run(state, builders_of(state), 0);
   const auto proposals = detail::make_proposals(options.method);
   int left = options.trials;
-  for (int round = 1; left > 0; ++round) {
+  for (int round = 1; left > 0 && !is_stopped(problem); ++round) {
     const int count = std::min({left, options.round, affordable(state)});
     if (count == 0) break;
     state.learn();

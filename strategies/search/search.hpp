@@ -38,7 +38,8 @@ struct Trial {
   std::optional<Seconds> step;  ///< none: it could not run
 };
 
-/// Runs candidates side by side if it can; trials are numbered from `first`. Steps in the order of the candidates.
+/// Runs candidates side by side if it can; trials are numbered from `first`. Steps in the order of the candidates: of
+/// all of them, or, when the search is stopped, of those that were run.
 using RunTrials =
     std::function<std::vector<std::optional<Seconds>>(const std::vector<Candidate>& candidates, int first, int round)>;
 
@@ -51,6 +52,8 @@ struct SearchProblem {
   /// Whether what the strategy keeps fits into the memory of the devices.
   std::function<bool(const Strategy&)> fits;
   RunTrials run;
+  /// Asked before every round: true ends the search. Null: nothing does.
+  std::function<bool()> stop;
   /// What a ranker of the same kind has learned elsewhere (transfer.hpp); null: nothing.
   const Ranker* source = nullptr;
 };

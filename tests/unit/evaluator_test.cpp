@@ -7,9 +7,9 @@
 #include "sim/engine/evaluators.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/step_estimate.hpp"
+#include "strategies/search/sampler.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
-#include "tests/support/random_strategy.hpp"
 
 using namespace simsync;
 using namespace simsync::test;
@@ -55,6 +55,7 @@ struct Ranked {
   double mean_error = 0.0;  ///< of log(estimate / replay), absolute
 };
 
+/// Strategies of the whole space of a search: every schedule, cuts, placement, fusion, algorithms, stages of ZeRO.
 Ranked rank_random(const char* model, int workers, int count, std::uint64_t seed) {
   const Problem problem = prepare({.model = model,
                                    .cluster = "g4dn.12xlarge",
@@ -64,12 +65,13 @@ Ranked rank_random(const char* model, int workers, int count, std::uint64_t seed
                                    .settings = {{"memory", "ignore"}, {"solver", "native"}}});
   const auto estimating = estimating_evaluator(problem);
   const auto replaying = replaying_evaluator(problem);
-  Random random(seed);
+  const StrategySampler sampler(make_space({}, problem.cluster), {problem.model, problem.cluster, workers});
+  RandomDecisions decisions(seed);
   std::vector<double> estimated;
   std::vector<double> replayed;
   Ranked out;
   for (; out.count < count; ++out.count) {
-    const Strategy strategy = draw_strategy(random, problem.model, workers, workers / 4);
+    const Strategy strategy = sampler.draw(decisions);
     const Evaluation estimate = estimating->evaluate(strategy);
     estimated.push_back(estimate.step.value());
     replayed.push_back(replaying->evaluate(strategy).step.value());

@@ -205,7 +205,7 @@ TEST_CASE("waiting for a server is told as the work of the one before", "[engine
     Op op;
     op.grouping = kWholeJob;
     op.queue = 1;
-    op.body = HostWork{.action = HostAction::Apply, .at = {End::Kind::Fixed, server}, .duration = Seconds{seconds}};
+    op.body = HostWork{.action = HostAction::Apply, .at = {End::Kind::Server, server}, .duration = Seconds{seconds}};
     op.after = {{2, 1}};
     op.reason = {Phase::Update, -1, label};
     return op;

@@ -1,6 +1,7 @@
 // Files that are read and written: permissions, links, what is both an input and an output, byte order marks, hashes.
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -117,6 +118,24 @@ TEST_CASE("what is not written to its end leaves nothing behind", "[base][file]"
   CHECK(folder.names() == Names{"a"});
   CHECK_THROWS_WITH(write_file("/dev/full", "x"), ContainsSubstring("/dev/full: error: cannot be written: No space"));
   CHECK_THROWS_WITH(GrowingFile("/dev/full", "x"), ContainsSubstring("No space left on device"));
+}
+
+TEST_CASE("what killed processes left behind is removed, what others still write is not", "[base][file]") {
+  const Folder folder;
+  const pid_t gone = ::fork();
+  if (gone == 0) ::_exit(0);
+  REQUIRE(::waitpid(gone, nullptr, 0) == gone);
+  fs::create_directory(folder.file("below"));
+  write_file(folder.file(".a.csv." + std::to_string(gone) + "-7.part"), "half");
+  write_file(folder.file("below/.b." + std::to_string(gone) + "-0.part"), "half");
+  const std::vector<std::string> kept{".a.csv." + std::to_string(::getpid()) + "-7.part", ".a.part", ".b.x-1.part",
+                                      ".c." + std::to_string(gone) + "-.part", "a." + std::to_string(gone) + "-7.part",
+                                      "below"};
+  for (const std::string& name : kept)
+    if (name != "below") write_file(folder.file(name), "kept");
+  remove_left_files(folder.file("."));
+  CHECK(folder.names() == kept);
+  CHECK(fs::is_empty(folder.file("below")));
 }
 
 TEST_CASE("a disk that is full leaves the old file", "[base][file]") {

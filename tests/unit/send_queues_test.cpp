@@ -21,7 +21,7 @@ constexpr double kAsked = 0.1;   ///< s
 double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0, int gpus = 0) {
   Cluster cluster = lab_cluster(2, std::max(1, gpus), {.nic = kRate}, 1);
   for (NodeGroup& group : cluster.groups) group.cpu.send_ahead = send_ahead;
-  const End server{End::Kind::Fixed, {2, -1}};
+  const End server{End::Kind::Server, {2, -1}};
   Plan plan;
   plan.set_ranks({{0, 0}});
   plan.servers = {{1, -1}, {2, -1}};
@@ -77,7 +77,7 @@ TEST_CASE("a server has not handed over what it has not been asked for", "[engin
   // both, is no reason for word of a's arrival at 0.5 s to come late.
   Cluster cluster = lab_cluster(1, 1, {.nic = kRate}, 1);
   for (NodeGroup& group : cluster.groups) group.cpu.send_ahead = Seconds{5.0};
-  const End server{End::Kind::Fixed, {1, -1}};
+  const End server{End::Kind::Server, {1, -1}};
   Plan plan;
   plan.set_ranks({{0, 0}});
   plan.servers = {{1, -1}};

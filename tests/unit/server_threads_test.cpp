@@ -16,7 +16,7 @@ Op work(double seconds, HostAction action = HostAction::Apply) {
   Op op;
   op.grouping = kWholeJob;
   op.queue = 0;
-  op.body = HostWork{.action = action, .at = {End::Kind::Fixed, {0, -1}}, .duration = Seconds{seconds}};
+  op.body = HostWork{.action = action, .at = {End::Kind::Server, {0, -1}}, .duration = Seconds{seconds}};
   return op;
 }
 

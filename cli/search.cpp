@@ -340,7 +340,7 @@ void setup_search(CLI::App& app, Outcome&) {
   command
       ->add_option("--method", flags->method,
                    "random: every draw is a trial; anneal; mutate: children of the best trials; autosync: draws that a "
-                   "ranker sifts; exhaustive: a small space")
+                   "ranker sifts; exhaustive: a small space; shards: how many shards of sparse variables (Parallax)")
       ->check(CLI::IsMember(methods))
       ->capture_default_str();
   add_evaluator(*command, *flags);

@@ -44,6 +44,15 @@ std::string cost_text(const ReportedSearch& search, const SearchResult& result) 
   return out;
 }
 
+std::string curve_text(const ShardCurve& curve) {
+  constexpr std::size_t kTerms = 3;
+  return fmt::format("{} + {} / n + {} (n - 1) for n of {} to {} shards{}; shortest at {}: {}",
+                     format_seconds(Seconds{curve.fixed}), format_seconds(Seconds{curve.divided}),
+                     format_seconds(Seconds{curve.per_shard}), curve.fewest, curve.most,
+                     curve.samples > kTerms ? fmt::format(", within {} (rms)", format_seconds(Seconds{curve.rms})) : "",
+                     curve.best(), format_seconds(Seconds{curve.step(curve.best())}));
+}
+
 void print_description(const std::string& title, const Strategy& strategy, const Model& model) {
   constexpr std::size_t kIndent = 4;
   std::cout << title << ":\n";
@@ -143,6 +152,7 @@ void print_report(const ReportedSearch& search, const SearchResult& result, cons
              fmt::format("{} estimated, of which {} do not fit into memory", result.candidates, result.too_large));
   print_line("trials", hit_rate(result));
   print_line("cost", cost_text(search, result));
+  if (result.shard_curve) print_line("curve", curve_text(*result.shard_curve));
   print_line("best",
              fmt::format("{} ({}; {:.0f} % of it is the busiest resource alone), {}", format_seconds(winners.step),
                          trial_name(*winners.best),

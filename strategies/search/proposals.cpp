@@ -254,6 +254,8 @@ std::unique_ptr<Proposals> make_proposals(SearchMethod method) {
       return std::make_unique<AutoSyncProposals>();
     case SearchMethod::Exhaustive:
       return std::make_unique<ExhaustiveProposals>();
+    case SearchMethod::Shards:
+      return make_shard_count_proposals();
   }
   SIMSYNC_ASSERT(false);
   return nullptr;

@@ -53,5 +53,7 @@ public:
 };
 
 std::unique_ptr<Proposals> make_proposals(SearchMethod method);
+/// next() throws InputError for a model without sparse variables.
+std::unique_ptr<Proposals> make_shard_count_proposals();
 
 }  // namespace simsync::detail

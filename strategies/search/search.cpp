@@ -149,7 +149,8 @@ const Words<SearchMethod>& search_method_words() {
                                           {"anneal", SearchMethod::Anneal},
                                           {"mutate", SearchMethod::Mutate},
                                           {"autosync", SearchMethod::AutoSync},
-                                          {"exhaustive", SearchMethod::Exhaustive}};
+                                          {"exhaustive", SearchMethod::Exhaustive},
+                                          {"shards", SearchMethod::Shards}};
   return kWords;
 }
 

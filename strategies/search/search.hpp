@@ -9,6 +9,7 @@
 #include "strategies/evaluator.hpp"
 #include "strategies/search/ranker.hpp"
 #include "strategies/search/sampler.hpp"
+#include "strategies/search/shard_curve.hpp"
 
 namespace simsync {
 
@@ -18,6 +19,7 @@ enum class SearchMethod {
   Mutate,      ///< children of the best trials, changed or crossed
   AutoSync,    ///< fresh draws; the ranker rejects, the rest is picked for speed and variety (Zhang et al., 2020)
   Exhaustive,  ///< all strategies of a small space
+  Shards,      ///< how many shards of sparse variables, by doubling and a curve (Kim et al., 2019)
 };
 const Words<SearchMethod>& search_method_words();
 
@@ -75,6 +77,7 @@ struct SearchResult {
   std::vector<Trial> trials;
   std::int64_t candidates = 0;  ///< that were estimated
   std::int64_t too_large = 0;   ///< of them, did not fit into memory
+  std::optional<ShardCurve> shard_curve;  ///< of SearchMethod::Shards, when it has ended
   Seconds cluster_time;         ///< that all trials take, or would take on the cluster: steps_per_trial steps each
 
   /// The fastest; of equal ones the first. None: nothing ran.

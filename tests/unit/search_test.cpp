@@ -8,6 +8,7 @@
 #include "sim/plan/step_estimate.hpp"
 #include "strategies/builders.hpp"
 #include "strategies/search/features.hpp"
+#include "strategies/search/shard_curve.hpp"
 #include "strategies/search/trial_table.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"

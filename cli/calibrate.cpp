@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/correction.hpp"
 #include "cli/measure_probes.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
@@ -163,8 +164,18 @@ void check(const CalibrateFlags& flags) {
     throw InputError("--date " + flags.date + ": expected a date such as 2026-01-31");
 }
 
+/// Trials are no measurements of links: they teach what predictions leave out.
+bool are_trials(const std::vector<std::string>& files) {
+  const auto count = std::count_if(files.begin(), files.end(), is_trial_table);
+  if (count != 0 && count != static_cast<std::ptrdiff_t>(files.size()))
+    throw InputError("--from: tables of trials and other measurements teach different things",
+                     "calibrate the cluster first, then learn from trials that were predicted with it");
+  return count != 0;
+}
+
 void run_calibrate(const CalibrateFlags& flags) {
   check(flags);
+  if (are_trials(flags.from)) return learn_correction_of(flags.from, flags.out);
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
   for (const auto& text : flags.fit) add_unknown(options.unknowns, parse_unknown(text));
@@ -204,7 +215,8 @@ void setup_calibrate(CLI::App& app, Outcome&) {
       command->add_option("--cluster", flags->cluster, "Cluster: a name ('simsync list clusters') or a path");
   command
       ->add_option("--from", flags->from,
-                   "Measurements: our CSV, nccl-tests or OSU output, a table of collectives; again and again")
+                   "Measurements: our CSV, nccl-tests or OSU output, a table of collectives; or measured trials of "
+                   "search, from which --out is a correction for predict; again and again")
       ->needs(cluster)
       ->check(file_name());
   auto* measure = command->add_flag("--measure", flags->measure, "Measure an emulated cluster (--testbed) first");

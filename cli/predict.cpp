@@ -14,6 +14,7 @@
 #include "base/progress_bar.hpp"
 #include "base/wrap.hpp"
 #include "cli/commands.hpp"
+#include "cli/correction.hpp"
 #include "cli/memory_check.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
@@ -34,6 +35,7 @@ struct PredictOptions {
   std::int64_t batch = 0;
   std::vector<std::string> settings;
   std::string csv;
+  std::string correction;
   TimelineFlags timeline;
   bool explain = false;
   bool table = false;
@@ -122,6 +124,7 @@ void run_sweep_of(const PredictOptions& options) {
   if (options.batch != 0) sweep.batches = {options.batch};
   sweep.settings = options.settings;
   sweep.calibration = options.request.calibration;
+  sweep.correction = options.correction;
   sweep.csv = options.csv;
   sweep.table = options.table;
   sweep.best_first = true;
@@ -170,7 +173,13 @@ void run_predict(const PredictOptions& options) {
   const TimelineOptions drawn = timeline_options(options.timeline, problem.plan, problem.cluster);
   choose_record(options, drawn, problem);
   const Prediction prediction = replay_with_bar(problem);
-  const PredictedRow row = row_of(request, problem, prediction);
+  PredictedRow row = row_of(request, problem, prediction);
+  std::string corrected;
+  if (!options.correction.empty()) {
+    const RowCorrection correction(options.correction);
+    corrected = correction.text(correction.apply(problem, row));
+    if (const auto note = correction.note(problem.cluster)) std::cerr << "note: " << *note << '\n';
+  }
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
   if (!prediction.steady && prediction.steps.size() > 1)
     std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size()
@@ -189,6 +198,7 @@ void run_predict(const PredictOptions& options) {
   if (table_out) std::cout << table << std::flush;
   if (!options.csv.empty() && !table_out) write_file(options.csv, table);
   if (!table_out) print_summary(row, prediction, rests_on(problem, request), options.explain);
+  if (!table_out && !corrected.empty()) print_line("corrected", corrected);
   if (options.explain) print_explanation(table_out ? std::cerr : std::cout, problem, prediction);
 }
 
@@ -212,6 +222,10 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->check(whole_number(1, 100'000'000));
   command
       ->add_option("--calibration", options->request.calibration, "Fitted numbers of the cluster: a file of calibrate")
+      ->check(file_name());
+  command
+      ->add_option("--correction", options->correction,
+                   "What measured strategies teach of predicted steps: a file of calibrate")
       ->check(file_name());
   command->add_option("--set", options->settings, "key=value, again and again ('simsync list settings')")
       ->check(key_and_value());

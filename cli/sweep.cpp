@@ -15,6 +15,7 @@
 #include "base/parse_units.hpp"
 #include "base/progress_bar.hpp"
 #include "cli/commands.hpp"
+#include "cli/correction.hpp"
 #include "cli/interruption.hpp"
 #include "cli/outputs.hpp"
 #include "cli/ranking.hpp"
@@ -86,13 +87,17 @@ bool names_solver(const PredictRequest& request) {
 constexpr char kApart = '\x1e';
 constexpr char kSkipped = '!';
 
-std::string answer(const PredictRequest& request, Inputs& inputs, bool with_limit) {
+std::string answer(const PredictRequest& request, Inputs& inputs, const RowCorrection* correction, bool with_limit) {
   try {
     Problem problem = prepare(request, inputs);
     if (!names_solver(request)) problem.options.solver = Solver::Native;
     const Prediction prediction =
         replay(problem.plan, problem.cluster, with_limit ? recorded_for_limit(problem) : problem.options);
-    const PredictedRow row = row_of(request, problem, prediction);
+    PredictedRow row = row_of(request, problem, prediction);
+    if (correction != nullptr) {
+      correction->apply(problem, row);
+      if (const auto note = correction->note(problem.cluster)) row.notes.push_back(*note);
+    }
     std::vector<std::string> parts{csv_row(row_cells(row)), with_limit ? limit_phrase(problem, prediction) : ""};
     parts.insert(parts.end(), row.notes.begin(), row.notes.end());
     return fmt::format("{}", fmt::join(parts, std::string(1, kApart)));
@@ -104,7 +109,8 @@ std::string answer(const PredictRequest& request, Inputs& inputs, bool with_limi
 }
 
 /// The same row by the reference solver, `row` itself where that would take minutes.
-std::string confirmed(const PredictRequest& request, Inputs& inputs, const std::string& row) {
+std::string confirmed(const PredictRequest& request, Inputs& inputs, const RowCorrection* correction,
+                      const std::string& row) {
   if (names_solver(request)) return row;
   constexpr std::int64_t kMostWork = 1'000'000'000;  // some ten seconds
   Problem problem = prepare(request, inputs);
@@ -112,7 +118,10 @@ std::string confirmed(const PredictRequest& request, Inputs& inputs, const std::
   ReplayOptions options = problem.options;
   options.most_work = kMostWork;
   const Prediction prediction = replay(problem.plan, problem.cluster, options);
-  return prediction.finished ? csv_row(row_cells(row_of(request, problem, prediction))) : row;
+  if (!prediction.finished) return row;
+  PredictedRow reference = row_of(request, problem, prediction);
+  if (correction != nullptr) correction->apply(problem, reference);
+  return csv_row(row_cells(reference));
 }
 
 /// Takes answers apart: rows go to `row`, everything else to the user, the same note only once.
@@ -285,6 +294,7 @@ private:
 
 void run_sweep(const SweepOptions& options) {
   Inputs inputs;
+  const auto correction = options.correction.empty() ? nullptr : std::make_unique<RowCorrection>(options.correction);
   check_output(options);
   const bool table = options.table || (options.csv != "-" && prints_to_terminal());
   const std::string csv = options.csv.empty() ? "-" : options.csv;
@@ -315,7 +325,8 @@ void run_sweep(const SweepOptions& options) {
     });
     std::size_t done = 0;
     const bool all_done = run_in_processes(
-        requests.size(), options.jobs, [&](std::size_t i) { return answer(requests[i], inputs, table); },
+        requests.size(), options.jobs,
+        [&](std::size_t i) { return answer(requests[i], inputs, correction.get(), table); },
         [&](std::size_t request, const std::string& text) {
           ++done;
           answers.take(request, text);
@@ -330,7 +341,8 @@ void run_sweep(const SweepOptions& options) {
     skipped = answers.skipped();
   }
   tell_skipped(options, skipped, requests.size(), !results.empty() || found > 0);
-  results.confirm_best([&](const Row& row) { return confirmed(requests[row.request], inputs, row.csv); });
+  results.confirm_best(
+      [&](const Row& row) { return confirmed(requests[row.request], inputs, correction.get(), row.csv); });
   results.show();
 }
 
@@ -348,6 +360,10 @@ void setup_sweep(CLI::App& app, Outcome&) {
   list("--batch", options->batches, "Samples per worker and step (default: each model's)")
       ->check(whole_number(1, 100'000'000));
   command->add_option("--calibration", options->calibration, "Fitted numbers of the clusters: a file of calibrate")
+      ->check(file_name());
+  command
+      ->add_option("--correction", options->correction,
+                   "What measured strategies teach of predicted steps: a file of calibrate")
       ->check(file_name());
   command->add_option("--set", options->settings, "key=value or key=a,b,c, again and again ('simsync list settings')")
       ->check(key_and_value());

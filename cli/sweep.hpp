@@ -12,7 +12,8 @@ struct SweepOptions {
   std::vector<std::int64_t> batches;
   std::vector<std::string> settings;  ///< `key=value` or `key=a,b,c`
   std::string calibration;
-  std::string csv;  ///< file, or `-` for standard output; empty: standard output, unless it gets the table
+  std::string correction;  ///< file of a correction; empty: none
+  std::string csv;         ///< file, or `-` for standard output; empty: standard output, unless it gets the table
   std::string shard;
   int jobs = 1;
   bool resume = false;

@@ -1,0 +1,92 @@
+#include "cli/correction.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "base/csv.hpp"
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/output_file.hpp"
+#include "cli/terminal.hpp"
+#include "sim/engine/evaluators.hpp"
+#include "strategies/search/features.hpp"
+
+namespace simsync {
+namespace {
+
+double root_mean_square(const std::vector<double>& values) {
+  double sum = 0.0;
+  for (const double value : values) sum += value * value;
+  return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(1, values.size())));
+}
+
+double percent(double logarithm) {
+  return 100.0 * (std::exp(logarithm) - 1.0);
+}
+
+}  // namespace
+
+RowCorrection::RowCorrection(const std::string& file)
+    : file_(file), saved_(SavedCorrection::read(read_file(file), file)) {}
+
+StepFactor RowCorrection::apply(const Problem& problem, PredictedRow& row) const {
+  const Strategy& strategy = problem.strategy;
+  const SearchTarget target{.model = problem.model,
+                            .cluster = problem.cluster,
+                            .workers = strategy.graph.workers,
+                            .micro_steps = strategy.graph.micro_steps,
+                            .recompute = strategy.graph.recompute};
+  const Evaluation estimate = estimating_evaluator(problem)->evaluate(strategy);
+  const StepFactor by =
+      saved_.correction.at(strategy_features(strategy, target, problem.samples(), estimate, row.step_time));
+  row.step_low = by.low * row.step_time;
+  row.step_high = by.high * row.step_time;
+  row.step_time = by.middle * row.step_time;
+  row.exposed_comm = row.step_time - row.compute;
+  row.scaling_efficiency /= by.middle;
+  return by;
+}
+
+std::string RowCorrection::text(const StepFactor& factor) const {
+  return fmt::format("{:+.1f} % by what {} runs of {} on {} taught", 100.0 * (factor.middle - 1.0),
+                     saved_.correction.errors().size(), fmt::join(saved_.models, ", "),
+                     fmt::join(saved_.clusters, ", "));
+}
+
+std::optional<std::string> RowCorrection::note(const Cluster& cluster) const {
+  if (saved_.clusters.contains(cluster.name)) return std::nullopt;
+  return fmt::format("{} was learned on cluster '{}', used for '{}'", file_, fmt::join(saved_.clusters, ", "),
+                     cluster.name);
+}
+
+bool is_trial_table(const std::string& file) {
+  const std::string text = read_file(file);
+  return text.substr(0, text.find_first_of("\r\n")) == csv_row(trial_header());
+}
+
+void learn_correction_of(const std::vector<std::string>& tables, const std::string& out) {
+  std::vector<TrialRow> trials;
+  for (const std::string& file : tables) {
+    const std::vector<TrialRow> more = read_trials(CsvTable::parse(read_file(file), file));
+    trials.insert(trials.end(), more.begin(), more.end());
+  }
+  const SavedCorrection learned = learn_correction(trials);
+  if (!out.empty()) write_file(out, learned.to_json());
+  const Correction& correction = learned.correction;
+  std::cout << fmt::format("correction of predicted steps from {} measured strategies of {} on {}\n",
+                           correction.errors().size(), fmt::join(learned.models, ", "),
+                           fmt::join(learned.clusters, ", "));
+  print_line("predictions", fmt::format("off by {:.1f} % (rms)", percent(root_mean_square(correction.errors()))));
+  print_line("corrected", fmt::format("off by {:.1f} %, each by what the others taught",
+                                      percent(root_mean_square(correction.left_out_errors()))));
+  const CorrectionKernel& kernel = correction.kernel();
+  print_line("of this", fmt::format("{:.0f} % may be the same for all, {:.0f} % a matter of the kind of strategy, "
+                                    "{:.0f} % noise of one run",
+                                    percent(kernel.shared), percent(kernel.particular), percent(kernel.noise)));
+}
+
+}  // namespace simsync

@@ -1,0 +1,201 @@
+#include "strategies/search/correction.hpp"
+
+#include <fmt/format.h>
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/error.hpp"
+#include "strategies/search/features.hpp"
+
+namespace simsync {
+namespace {
+
+using Eigen::Index;
+using Eigen::MatrixXd;
+using Eigen::VectorXd;
+
+constexpr double kNormal90 = 1.6449;  // 90 % of a normal distribution are within so many deviations
+
+/// Features that say what kind of strategy it is: shares of the bytes, and flags. Each is between 0 and 1.
+const std::vector<std::string>& compared_features() {
+  static const std::vector<std::string> kNames{
+      "served_share", "reduced_share",    "factors_share",    "sharded_share",       "encoded_share",
+      "cut_share",    "replicated_share", "read_at_start",    "wait_free",           "priority",
+      "sharded",      "update_at_worker", "aggregate_on_gpu", "largest_server_share"};
+  return kNames;
+}
+
+/// Where a strategy is among others: what kind it is, and the share of its step that is not compute, which is all that
+/// habits of a framework can make longer.
+std::vector<double> place_of(const std::vector<double>& features) {
+  const std::vector<std::string>& names = strategy_schema().names;
+  SIMSYNC_ASSERT(features.size() == names.size());
+  const auto value = [&](const std::string& name) {
+    return features[static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin())];
+  };
+  std::vector<double> out;
+  for (const std::string& name : compared_features()) out.push_back(value(name));
+  out.push_back(1.0 - std::exp(-std::max(0.0, value("log_simulated"))));
+  return out;
+}
+
+double covariance(const CorrectionKernel& kernel, const std::vector<double>& a, const std::vector<double>& b) {
+  double squares = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (a[i] - b[i]) * (a[i] - b[i]);
+  return kernel.shared * kernel.shared +
+         kernel.particular * kernel.particular * std::exp(-0.5 * squares / (kernel.length * kernel.length));
+}
+
+/// Of all steps, with their noise.
+MatrixXd covariances(const CorrectionKernel& kernel, const std::vector<std::vector<double>>& places) {
+  const auto size = static_cast<Index>(places.size());
+  MatrixXd out(size, size);
+  for (Index i = 0; i < size; ++i)
+    for (Index j = 0; j <= i; ++j)
+      out(i, j) = out(j, i) =
+          covariance(kernel, places[static_cast<std::size_t>(i)], places[static_cast<std::size_t>(j)]);
+  out.diagonal().array() += kernel.noise * kernel.noise;
+  return out;
+}
+
+Eigen::Map<const VectorXd> as_vector(const std::vector<double>& values) {
+  return {values.data(), static_cast<Index>(values.size())};
+}
+
+/// But for a constant.
+double log_likelihood(const CorrectionKernel& kernel, const std::vector<std::vector<double>>& places,
+                      const std::vector<double>& errors) {
+  const Eigen::LLT<MatrixXd> factored(covariances(kernel, places));
+  const MatrixXd lower = factored.matrixL();
+  return -0.5 * as_vector(errors).dot(factored.solve(as_vector(errors))) - lower.diagonal().array().log().sum();
+}
+
+[[noreturn]] void refuse(const std::string& file, const std::string& message) {
+  throw InputError(Diagnostic{.origin = {file},
+                              .message = message,
+                              .key = {},
+                              .source_line = {},
+                              .note = {},
+                              .help = "corrections are written by 'simsync calibrate --from TRIALS --out FILE'"});
+}
+
+constexpr const char* kSchema = "simsync/correction/v1";
+
+}  // namespace
+
+Correction Correction::learn(const std::vector<MeasuredStep>& steps) {
+  if (steps.size() < 2)
+    throw InputError(
+        fmt::format("a correction is learned from two measured strategies at least, not from {}", steps.size()));
+  Correction out;
+  for (const MeasuredStep& step : steps) {
+    SIMSYNC_ASSERT(step.predicted > 0.0 && step.measured > 0.0);
+    out.places_.push_back(place_of(step.features));
+    out.errors_.push_back(std::log(step.measured / step.predicted));
+  }
+  // From what nobody would notice to what no model could be forgiven.
+  constexpr double kDeviations[] = {0.01, 0.03, 0.1, 0.3, 1.0};
+  constexpr double kLengths[] = {0.25, 0.5, 1.0, 2.0};
+  constexpr double kNoises[] = {0.01, 0.02, 0.04, 0.08};
+  double most = -std::numeric_limits<double>::infinity();
+  for (const double shared : kDeviations)
+    for (const double particular : kDeviations)
+      for (const double length : kLengths)
+        for (const double noise : kNoises) {
+          const CorrectionKernel kernel{shared, particular, length, noise};
+          const double likelihood = log_likelihood(kernel, out.places_, out.errors_);
+          if (likelihood <= most) continue;
+          most = likelihood;
+          out.kernel_ = kernel;
+        }
+  return out;
+}
+
+StepFactor Correction::at(const std::vector<double>& features) const {
+  const std::vector<double> place = place_of(features);
+  VectorXd with(static_cast<Index>(places_.size()));
+  for (std::size_t i = 0; i < places_.size(); ++i) with(static_cast<Index>(i)) = covariance(kernel_, place, places_[i]);
+  const Eigen::LLT<MatrixXd> factored(covariances(kernel_, places_));
+  const double mean = with.dot(factored.solve(as_vector(errors_)));
+  const double known = with.dot(factored.solve(with));
+  const double variance = covariance(kernel_, place, place) - known + kernel_.noise * kernel_.noise;
+  const double reach = kNormal90 * std::sqrt(std::max(0.0, variance));
+  return {std::exp(mean), std::exp(mean - reach), std::exp(mean + reach)};
+}
+
+std::vector<double> Correction::left_out_errors() const {
+  // Rasmussen and Williams, 5.12.
+  const auto size = static_cast<Index>(places_.size());
+  const MatrixXd inverse = Eigen::LLT<MatrixXd>(covariances(kernel_, places_)).solve(MatrixXd::Identity(size, size));
+  const VectorXd weighted = inverse * as_vector(errors_);
+  std::vector<double> out;
+  for (Index i = 0; i < size; ++i) out.push_back(weighted(i) / inverse(i, i));
+  return out;
+}
+
+std::string SavedCorrection::to_json() const {
+  nlohmann::ordered_json out;
+  out["schema"] = kSchema;
+  out["features"] = strategy_schema().name;
+  out["learned_from"] = {{"models", models}, {"clusters", clusters}};
+  const CorrectionKernel& kernel = correction.kernel_;
+  out["kernel"] = {
+      {"shared", kernel.shared}, {"particular", kernel.particular}, {"length", kernel.length}, {"noise", kernel.noise}};
+  out["places"] = correction.places_;
+  out["log_measured_over_predicted"] = correction.errors_;
+  return out.dump(1) + "\n";
+}
+
+SavedCorrection SavedCorrection::read(const std::string& text, const std::string& file) {
+  using Json = nlohmann::json;
+  try {
+    const Json all = Json::parse(text);
+    if (all.at("schema") != kSchema) refuse(file, fmt::format("its schema is not '{}'", kSchema));
+    if (all.at("features") != strategy_schema().name)
+      refuse(file, fmt::format("it is for features other than '{}': learn it anew", strategy_schema().name));
+    SavedCorrection out{.models = all.at("learned_from").at("models").get<std::set<std::string>>(),
+                        .clusters = all.at("learned_from").at("clusters").get<std::set<std::string>>(),
+                        .correction = Correction()};
+    const Json& kernel = all.at("kernel");
+    out.correction.kernel_ = {kernel.at("shared"), kernel.at("particular"), kernel.at("length"), kernel.at("noise")};
+    out.correction.places_ = all.at("places").get<std::vector<std::vector<double>>>();
+    out.correction.errors_ = all.at("log_measured_over_predicted").get<std::vector<double>>();
+    const CorrectionKernel& k = out.correction.kernel_;
+    const auto has_width = [](const std::vector<double>& place) {
+      return place.size() == compared_features().size() + 1;
+    };
+    if (out.correction.errors_.empty() || out.correction.errors_.size() != out.correction.places_.size() ||
+        !std::all_of(out.correction.places_.begin(), out.correction.places_.end(), has_width) || k.shared < 0.0 ||
+        k.particular < 0.0 || k.length <= 0.0 || k.noise <= 0.0)
+      refuse(file, "its numbers do not belong together");
+    return out;
+  } catch (const Json::exception&) {
+    refuse(file, "not a correction");
+  }
+}
+
+SavedCorrection learn_correction(const std::vector<TrialRow>& trials) {
+  std::vector<MeasuredStep> steps;
+  std::set<std::string> models;
+  std::set<std::string> clusters;
+  for (const TrialRow& trial : trials) {
+    if (trial.evaluator != "measure")
+      throw InputError(
+          fmt::format("trial {} of {} was not measured (evaluator {}): a correction is learned from real runs",
+                      trial.trial, trial.model, trial.evaluator));
+    if (!trial.step) continue;
+    steps.push_back({.features = trial.features,
+                     .predicted = trial.replayed.value_or(trial.estimated).value(),
+                     .measured = trial.step->value()});
+    models.insert(trial.model);
+    clusters.insert(trial.cluster);
+  }
+  return {.models = std::move(models), .clusters = std::move(clusters), .correction = Correction::learn(steps)};
+}
+
+}  // namespace simsync

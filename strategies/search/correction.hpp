@@ -1,0 +1,76 @@
+// What real runs of a few strategies teach of the predicted steps of others.
+#pragma once
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "strategies/search/trial_table.hpp"
+
+namespace simsync {
+
+/// One strategy that was run.
+struct MeasuredStep {
+  std::vector<double> features;  ///< strategy_features() with the prediction as what was simulated
+  double predicted = 0.0;        ///< s
+  double measured = 0.0;         ///< s
+};
+
+/// What measured steps are of predicted ones: the middle, and the bounds of 90 %.
+struct StepFactor {
+  double middle = 1.0;
+  double low = 1.0;
+  double high = 1.0;
+};
+
+/// Standard deviations of log(measured / predicted), and a distance.
+struct CorrectionKernel {
+  double shared = 0.1;      ///< of a constant, which is the same for all strategies
+  double particular = 0.1;  ///< of a smooth function of what kind of strategy it is
+  double length = 1.0;  ///< how unlike strategies are before one says little of the other's; 1: a share of all bytes
+  double noise = 0.02;  ///< of one run
+  friend bool operator==(const CorrectionKernel&, const CorrectionKernel&) = default;
+};
+
+/// A Gaussian process on log(measured / predicted) (Rasmussen and Williams, Gaussian Processes for Machine Learning,
+/// 2006, chapters 2 and 5). For strategies unlike all that were run, the middle is what these have in common, and the
+/// interval is wide.
+class Correction {
+public:
+  /// With the kernel of a grid under which what was measured is most likely. @throws InputError for fewer than two
+  /// steps.
+  static Correction learn(const std::vector<MeasuredStep>& steps);
+
+  [[nodiscard]] StepFactor at(const std::vector<double>& features) const;
+  /// log(measured / predicted) of each step once all others have corrected it, in their order.
+  [[nodiscard]] std::vector<double> left_out_errors() const;
+  /// log(measured / predicted), uncorrected.
+  [[nodiscard]] const std::vector<double>& errors() const { return errors_; }
+  [[nodiscard]] const CorrectionKernel& kernel() const { return kernel_; }
+
+private:
+  friend struct SavedCorrection;
+  Correction() = default;
+
+  std::vector<std::vector<double>> places_;  ///< of each step, as place_of() has it
+  std::vector<double> errors_;
+  CorrectionKernel kernel_;
+};
+
+/// As a file, with what it was learned from.
+struct SavedCorrection {
+  std::set<std::string> models;
+  std::set<std::string> clusters;
+  Correction correction;
+
+  /// JSON that ends with a line end.
+  [[nodiscard]] std::string to_json() const;
+  /// `file`: its name in messages. @throws InputError for what is no such file, and for one of other features.
+  static SavedCorrection read(const std::string& text, const std::string& file);
+};
+
+/// From the measured trials of a table. Rows without a step are left out. @throws InputError for trials that are not
+/// measured: simulated steps teach nothing of real ones.
+SavedCorrection learn_correction(const std::vector<TrialRow>& trials);
+
+}  // namespace simsync

@@ -175,7 +175,11 @@ bool are_trials(const std::vector<std::string>& files) {
 
 void run_calibrate(const CalibrateFlags& flags) {
   check(flags);
-  if (are_trials(flags.from)) return learn_correction_of(flags.from, flags.out);
+  if (are_trials(flags.from)) {
+    std::vector<ColumnFilter> where;
+    for (const auto& text : flags.rows) where.push_back(parse_filter(text));
+    return learn_correction_of(flags.from, where, flags.out);
+  }
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
   for (const auto& text : flags.fit) add_unknown(options.unknowns, parse_unknown(text));

@@ -43,7 +43,7 @@ struct Side {
 template <class Value>
 Value chosen(const char* flag, const std::vector<Value>& values, std::size_t which, std::string& name) {
   if (values.size() > 2) throw InputError(fmt::format("{}: compare takes one or two, got {}", flag, values.size()));
-  const Value value = values[std::min(which, values.size() - 1)];
+  Value value = values[std::min(which, values.size() - 1)];
   if (values.size() < 2) return value;
   const bool number = !std::is_same_v<Value, std::string>;
   const std::string noun = std::string(flag).substr(2);

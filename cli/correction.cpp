@@ -33,16 +33,19 @@ double percent(double logarithm) {
 RowCorrection::RowCorrection(const std::string& file)
     : file_(file), saved_(SavedCorrection::read(read_file(file), file)) {}
 
+SearchTarget target_of(const Problem& problem) {
+  const GraphStrategy& graph = problem.strategy.graph;
+  return {.model = problem.model,
+          .cluster = problem.cluster,
+          .workers = graph.workers,
+          .micro_steps = graph.micro_steps,
+          .recompute = graph.recompute};
+}
+
 StepFactor RowCorrection::apply(const Problem& problem, PredictedRow& row) const {
-  const Strategy& strategy = problem.strategy;
-  const SearchTarget target{.model = problem.model,
-                            .cluster = problem.cluster,
-                            .workers = strategy.graph.workers,
-                            .micro_steps = strategy.graph.micro_steps,
-                            .recompute = strategy.graph.recompute};
-  const Evaluation estimate = estimating_evaluator(problem)->evaluate(strategy);
-  const StepFactor by =
-      saved_.correction.at(strategy_features(strategy, target, problem.samples(), estimate, row.step_time));
+  const Evaluation estimate = estimating_evaluator(problem)->evaluate(problem.strategy);
+  const StepFactor by = saved_.correction.at(
+      strategy_features(problem.strategy, target_of(problem), problem.samples(), estimate, row.step_time));
   row.step_low = by.low * row.step_time;
   row.step_high = by.high * row.step_time;
   row.step_time = by.middle * row.step_time;
@@ -57,10 +60,15 @@ std::string RowCorrection::text(const StepFactor& factor) const {
                      fmt::join(saved_.clusters, ", "));
 }
 
-std::optional<std::string> RowCorrection::note(const Cluster& cluster) const {
-  if (saved_.clusters.contains(cluster.name)) return std::nullopt;
-  return fmt::format("{} was learned on cluster '{}', used for '{}'", file_, fmt::join(saved_.clusters, ", "),
-                     cluster.name);
+std::vector<std::string> RowCorrection::notes(const Problem& problem) const {
+  std::vector<std::string> out;
+  if (!saved_.clusters.contains(problem.cluster.name))
+    out.push_back(fmt::format("{} was learned on cluster '{}', used for '{}'", file_, fmt::join(saved_.clusters, ", "),
+                              problem.cluster.name));
+  if (!saved_.models.contains(problem.model.name()))
+    out.push_back(fmt::format("{} was learned from runs of {}; for other models it may do more harm than good", file_,
+                              fmt::join(saved_.models, ", ")));
+  return out;
 }
 
 bool is_trial_table(const std::string& file) {
@@ -68,11 +76,14 @@ bool is_trial_table(const std::string& file) {
   return text.substr(0, text.find_first_of("\r\n")) == csv_row(trial_header());
 }
 
-void learn_correction_of(const std::vector<std::string>& tables, const std::string& out) {
+void learn_correction_of(const std::vector<std::string>& tables, const std::vector<ColumnFilter>& where,
+                         const std::string& out) {
   std::vector<TrialRow> trials;
   for (const std::string& file : tables) {
-    const std::vector<TrialRow> more = read_trials(CsvTable::parse(read_file(file), file));
-    trials.insert(trials.end(), more.begin(), more.end());
+    const CsvTable table = CsvTable::load(file);
+    const std::vector<TrialRow> rows = read_trials(table);
+    for (std::size_t row = 0; row < rows.size(); ++row)
+      if (passes(table, row, where)) trials.push_back(rows[row]);
   }
   const SavedCorrection learned = learn_correction(trials);
   if (!out.empty()) write_file(out, learned.to_json());

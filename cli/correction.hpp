@@ -1,11 +1,11 @@
 // What real runs taught of predictions: --correction of predict and sweep, and how calibrate learns one.
 #pragma once
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/engine/predict.hpp"
 #include "strategies/search/correction.hpp"
+#include "validate/calibrate/readers.hpp"
 
 namespace simsync {
 
@@ -20,18 +20,22 @@ public:
   StepFactor apply(const Problem& problem, PredictedRow& row) const;
   /// `+12.0 % by what 20 runs of resnet50 on testbed taught`.
   [[nodiscard]] std::string text(const StepFactor& factor) const;
-  /// Nothing where it was learned on this cluster.
-  [[nodiscard]] std::optional<std::string> note(const Cluster& cluster) const;
+  /// Of the cluster and the models that it was learned on, where these are others.
+  [[nodiscard]] std::vector<std::string> notes(const Problem& problem) const;
 
 private:
   std::string file_;
   SavedCorrection saved_;
 };
 
+/// A problem as a search sees it: what its features are of.
+SearchTarget target_of(const Problem& problem);
+
 /// Whether the file is a table of trials, as 'simsync search --csv' writes it.
 bool is_trial_table(const std::string& file);
-/// Learns from tables of measured trials, writes the correction to `out` unless that is empty, and prints what it is
-/// worth. @throws InputError for trials that are not measured, and for fewer than two.
-void learn_correction_of(const std::vector<std::string>& tables, const std::string& out);
+/// Learns from the rows of tables of measured trials that pass all filters, writes the correction to `out` unless that
+/// is empty, and prints what it is worth. @throws InputError for trials that are not measured, and for fewer than two.
+void learn_correction_of(const std::vector<std::string>& tables, const std::vector<ColumnFilter>& where,
+                         const std::string& out);
 
 }  // namespace simsync

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -63,7 +64,7 @@ std::string spread(std::vector<Seconds> times) {
   std::sort(times.begin(), times.end());
   const auto at = [&](double share) {
     const double last = static_cast<double>(times.size() - 1);
-    return format_seconds(times[static_cast<std::size_t>(share * last + 0.5)]);
+    return format_seconds(times[static_cast<std::size_t>(std::lround(share * last))]);
   };
   const std::string middle = format_seconds(median(times));
   return times.size() == 1 ? middle : fmt::format("{} (10 % {}, 90 % {})", middle, at(0.1), at(0.9));

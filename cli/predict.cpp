@@ -178,7 +178,7 @@ void run_predict(const PredictOptions& options) {
   if (!options.correction.empty()) {
     const RowCorrection correction(options.correction);
     corrected = correction.text(correction.apply(problem, row));
-    if (const auto note = correction.note(problem.cluster)) std::cerr << "note: " << *note << '\n';
+    for (const auto& note : correction.notes(problem)) std::cerr << "note: " << note << '\n';
   }
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
   if (!prediction.steady && prediction.steps.size() > 1)

@@ -96,7 +96,8 @@ std::string answer(const PredictRequest& request, Inputs& inputs, const RowCorre
     PredictedRow row = row_of(request, problem, prediction);
     if (correction != nullptr) {
       correction->apply(problem, row);
-      if (const auto note = correction->note(problem.cluster)) row.notes.push_back(*note);
+      const std::vector<std::string> notes = correction->notes(problem);
+      row.notes.insert(row.notes.end(), notes.begin(), notes.end());
     }
     std::vector<std::string> parts{csv_row(row_cells(row)), with_limit ? limit_phrase(problem, prediction) : ""};
     parts.insert(parts.end(), row.notes.begin(), row.notes.end());

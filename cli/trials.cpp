@@ -10,7 +10,7 @@ namespace simsync {
 
 StrategyRunner run_simulated(Evaluator& evaluator, int jobs, const std::function<bool()>& stop) {
   return [&evaluator, jobs, stop](const std::vector<Strategy>& strategies,
-                            const std::function<void(std::size_t, std::optional<Seconds>)>& done) {
+                                  const std::function<void(std::size_t, std::optional<Seconds>)>& done) {
     const auto step_of = [&](std::size_t i) -> std::optional<Seconds> {
       try {
         return evaluator.evaluate(strategies[i]).step;

@@ -16,6 +16,7 @@
 #include "cli/outputs.hpp"
 #include "cli/row_file.hpp"
 #include "cli/settings.hpp"
+#include "cli/study_trials.hpp"
 #include "cli/unknown.hpp"
 #include "cli/validate_cases.hpp"
 #include "cli/worker_pool.hpp"
@@ -35,6 +36,8 @@ struct ValidateOptions {
   std::string csv;
   std::string groups;
   std::string calibration_out;
+  std::string correction;
+  std::string trials_out;
   std::string date;
   CaseFlags cases;
   bool brief = false;
@@ -74,8 +77,10 @@ constexpr char kApart = '\x1e';  ///< between the parts: stands in no file
 
 std::string evaluated(const std::string& name, const ValidateOptions& options) {
   const Study study = find_study(name);
-  EnginePredictor predictor;
-  const StudyResult result = evaluate(study, predictor);
+  const auto predictor = options.correction.empty() ? std::make_unique<EnginePredictor>()
+                                                    : std::make_unique<CorrectedPredictor>(options.correction);
+  const StudyResult result = evaluate(study, *predictor);
+  if (!options.trials_out.empty()) write_file(options.trials_out, trials_of(result));
   if (!options.calibration_out.empty()) write_calibrations(options, study, result);
   const std::vector<std::string> parts{result.passed() ? "passed" : "failed",
                                        summary_row(result),
@@ -129,6 +134,7 @@ void run_cases(const ValidateOptions& options, Outcome& outcome) {
 void expect_consistent(const ValidateOptions& options) {
   const bool one = options.studies.size() == 1;
   if (!options.cases.cases.empty() && !one) throw CLI::ValidationError("--case", "needs one study");
+  if (!options.trials_out.empty() && !one) throw CLI::ValidationError("--trials-out", "needs one study");
   if (!options.calibration_out.empty() && !one) throw CLI::ValidationError("--calibration-out", "needs one study");
   if (!options.date.empty() && !is_date(options.date))
     throw InputError("--date " + options.date + ": expected a date such as 2026-01-31");
@@ -162,7 +168,7 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
                                       kept ? "; " + options.csv + " has their rows" : ""));
   };
   tell_state();
-  const bool writes = !options.groups.empty() || !options.calibration_out.empty();
+  const bool writes = !options.groups.empty() || !options.trials_out.empty() || !options.calibration_out.empty();
   if (writes || (!options.csv.empty() && options.csv != "-")) read_inputs(studies);
   Reports reports(options);
   ProgressBar progress(studies.size());
@@ -212,6 +218,16 @@ void setup_validate(CLI::App& app, Outcome& outcome) {
       ->add_option("--date", options->date,
                    "Date of the measurements in that file, such as 2026-01-31 (default: today)")
       ->needs(calibration_out);
+  command
+      ->add_option("--trials-out", options->trials_out,
+                   "Write the cases of one study to this file as measured trials, for calibrate --from")
+      ->check(output_file("--trials-out"))
+      ->excludes(cases);
+  command
+      ->add_option("--correction", options->correction,
+                   "Score predictions that measured strategies correct: a file of calibrate")
+      ->check(file_name())
+      ->excludes(cases);
   command->add_option("--jobs", options->jobs, "Processes that work side by side")
       ->check(whole_number(1, 256))
       ->capture_default_str();

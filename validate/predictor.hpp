@@ -34,6 +34,9 @@ public:
   Answer answer(const PredictRequest& request) override;
   ClosedNetwork network(const PredictRequest& request) override;
 
+protected:
+  Inputs& inputs() { return inputs_; }
+
 private:
   Inputs inputs_;
 };

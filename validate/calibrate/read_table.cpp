@@ -37,10 +37,7 @@ private:
 };
 
 bool TableReader::taken(std::size_t row) const {
-  return std::all_of(options_.where.begin(), options_.where.end(), [&](const ColumnFilter& filter) {
-    const auto& values = filter.values;
-    return std::find(values.begin(), values.end(), table_.cell(row, filter.column)) != values.end();
-  });
+  return passes(table_, row, options_.where);
 }
 
 double TableReader::number(std::size_t row, const char* column, double least) const {
@@ -193,6 +190,13 @@ std::vector<Probe> parse_probes(const std::string& text, const std::string& file
       .source_line = {},
       .note = {},
       .help = "the formats are in validate/calibrate/README.md"});
+}
+
+bool passes(const CsvTable& table, std::size_t row, const std::vector<ColumnFilter>& filters) {
+  return std::all_of(filters.begin(), filters.end(), [&](const ColumnFilter& filter) {
+    const auto& values = filter.values;
+    return std::find(values.begin(), values.end(), table.cell(row, filter.column)) != values.end();
+  });
 }
 
 }  // namespace simsync

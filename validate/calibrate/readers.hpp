@@ -16,6 +16,9 @@ struct ColumnFilter {
   std::vector<std::string> values;
 };
 
+/// Whether a row passes all of them. @throws InputError for a column that the table lacks.
+bool passes(const CsvTable& table, std::size_t row, const std::vector<ColumnFilter>& filters);
+
 struct ReadOptions {
   int ranks = 0;                    ///< of a file whose format does not say how many took part; 0: unknown
   std::vector<ColumnFilter> where;  ///< tables only

@@ -40,7 +40,7 @@ StudyResult show_cases(const Study& study, const CaseFlags& flags, Outcome& outc
   std::optional<RowFile> rows;
   if (!flags.csv.empty() && flags.csv != "-") rows.emplace(flags.csv, comparison_header(), false);
   EnginePredictor predictor;
-  const StudyResult result = evaluate(study, predictor, {.progress = {}, .cases = flags.cases});
+  StudyResult result = evaluate(study, predictor, {.progress = {}, .cases = flags.cases});
   if (!rows && !flags.explain) rows.emplace("-", comparison_header(), false);
   for (const auto& row : comparison_rows(result)) {
     if (rows) rows->append(row);

@@ -113,8 +113,7 @@ constexpr std::string_view kUnfinished = ".part";
 std::string name_beside(const std::string& target) {
   static std::atomic<unsigned> made{0};
   const fs::path path(target);
-  return (path.parent_path() /
-          fmt::format(".{}.{}-{}{}", path.filename().string(), ::getpid(), made++, kUnfinished))
+  return (path.parent_path() / fmt::format(".{}.{}-{}{}", path.filename().string(), ::getpid(), made++, kUnfinished))
       .string();
 }
 
@@ -215,7 +214,11 @@ struct Replacement::State {
     if (name.empty()) {
       // A new file gets its name in one step; only what replaces another has a name of its own for a moment.
       const int linked = link_as(target);
-      if (linked == 0) return close_file();
+      if (linked == 0) {
+        const int closed = close_file();
+        if (closed != 0) ::unlink(target.c_str());
+        return closed;
+      }
       if (linked != EEXIST) return linked;
       const std::string beside = name_beside(target);
       if (const int error = link_as(beside); error != 0) return error;
@@ -278,10 +281,13 @@ void GrowingFile::append(const std::string& text) {
 
 void remove_left_files(const std::string& folder) {
   std::vector<fs::path> left;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const auto maker = maker_of(entry.path().filename().string());
-    if (maker && entry.is_regular_file() && ::kill(*maker, 0) != 0 && errno == ESRCH) left.push_back(entry.path());
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const auto maker = maker_of(at->path().filename().string());
+    std::error_code unknown;
+    if (maker && at->is_regular_file(unknown) && ::kill(*maker, 0) != 0 && errno == ESRCH) left.push_back(at->path());
   }
+  if (error) refuse(folder, error.value());
   for (const fs::path& path : left)
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) refuse(path.string(), errno);
 }

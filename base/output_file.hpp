@@ -50,8 +50,9 @@ private:
   int file_ = -1;
 };
 
-/// Removes what killed processes left behind in `folder` and below: temporary files whose process is gone.
-/// @throws InputError when one cannot be removed.
+/// Removes what killed processes left behind in `folder` and below: temporary files whose process is gone
+/// from this machine: nobody else may be writing there. @throws InputError when one cannot be removed, or `folder` not be
+/// read.
 void remove_left_files(const std::string& folder);
 
 /// For a handler of a signal that ends the process: removes a temporary file that has a name.

@@ -173,13 +173,22 @@ bool are_trials(const std::vector<std::string>& files) {
   return count != 0;
 }
 
+void learn_from_trials(const CalibrateFlags& flags) {
+  const std::pair<const char*, bool> others[] = {{"--score", !flags.score.empty()},  {"--fit", !flags.fit.empty()},
+                                                 {"--set", !flags.settings.empty()}, {"--prior", !flags.prior.empty()},
+                                                 {"--ranks", flags.ranks != 0},      {"--date", !flags.date.empty()},
+                                                 {"--csv", !flags.csv.empty()}};
+  for (const auto& [name, given] : others)
+    if (given)
+      throw InputError(fmt::format("{}: trials fit no number of a cluster, so that it says nothing here", name));
+  std::vector<ColumnFilter> where{{.column = "cluster", .values = {find_cluster(flags.cluster).name}}};
+  for (const auto& text : flags.rows) where.push_back(parse_filter(text));
+  learn_correction_of(flags.from, where, flags.out);
+}
+
 void run_calibrate(const CalibrateFlags& flags) {
   check(flags);
-  if (are_trials(flags.from)) {
-    std::vector<ColumnFilter> where;
-    for (const auto& text : flags.rows) where.push_back(parse_filter(text));
-    return learn_correction_of(flags.from, where, flags.out);
-  }
+  if (are_trials(flags.from)) return learn_from_trials(flags);
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
   for (const auto& text : flags.fit) add_unknown(options.unknowns, parse_unknown(text));

@@ -43,14 +43,20 @@ SearchTarget target_of(const Problem& problem) {
 }
 
 StepFactor RowCorrection::apply(const Problem& problem, PredictedRow& row) const {
+  if (!problem.plan.in_lock_step())
+    throw PlanError("--correction: workers of '" + problem.strategy.name +
+                    "' do not wait for each other in every step; a correction is of steps that all take together");
   const Evaluation estimate = estimating_evaluator(problem)->evaluate(problem.strategy);
   const StepFactor by = saved_.correction.at(
       strategy_features(problem.strategy, target_of(problem), problem.samples(), estimate, row.step_time));
   row.step_low = by.low * row.step_time;
   row.step_high = by.high * row.step_time;
   row.step_time = by.middle * row.step_time;
+  // A step that takes less than its compute alone says that the compute takes less, too, and that of one device.
+  const Seconds compute = std::min(row.compute, row.step_time);
+  row.scaling_efficiency *= compute / row.compute / by.middle;
+  row.compute = compute;
   row.exposed_comm = row.step_time - row.compute;
-  row.scaling_efficiency /= by.middle;
   return by;
 }
 
@@ -72,8 +78,7 @@ std::vector<std::string> RowCorrection::notes(const Problem& problem) const {
 }
 
 bool is_trial_table(const std::string& file) {
-  const std::string text = read_file(file);
-  return text.substr(0, text.find_first_of("\r\n")) == csv_row(trial_header());
+  return read_file(file).starts_with(csv_row(trial_header()));  // others may follow
 }
 
 void learn_correction_of(const std::vector<std::string>& tables, const std::vector<ColumnFilter>& where,
@@ -95,9 +100,9 @@ void learn_correction_of(const std::vector<std::string>& tables, const std::vect
   print_line("corrected", fmt::format("off by {:.1f} %, each by what the others taught",
                                       percent(root_mean_square(correction.left_out_errors()))));
   const CorrectionKernel& kernel = correction.kernel();
-  print_line("of this", fmt::format("{:.0f} % may be the same for all, {:.0f} % a matter of the kind of strategy, "
-                                    "{:.0f} % noise of one run",
-                                    percent(kernel.shared), percent(kernel.particular), percent(kernel.noise)));
+  print_line("of this", fmt::format("up to {:.0f} % are the same for all, up to {:.0f} % a matter of the kind of "
+                                    "strategy, {:.0f} % noise of one run (standard deviations)",
+                                    100.0 * kernel.shared, 100.0 * kernel.particular, 100.0 * kernel.noise));
 }
 
 }  // namespace simsync

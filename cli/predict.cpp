@@ -178,6 +178,7 @@ void run_predict(const PredictOptions& options) {
   if (!options.correction.empty()) {
     const RowCorrection correction(options.correction);
     corrected = correction.text(correction.apply(problem, row));
+    if (options.explain) std::cerr << "note: what is explained is the step before its correction\n";
     for (const auto& note : correction.notes(problem)) std::cerr << "note: " << note << '\n';
   }
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';

@@ -149,8 +149,9 @@ public:
   }
 
   void run() {
-    const std::vector<std::pair<std::string, Strategy>> builders =
-        builders_of(question_, problem_, flags_.is_measured());
+    std::vector<std::pair<std::string, Strategy>> builders = builders_of(question_, problem_, flags_.is_measured());
+    if (options_.method == SearchMethod::Shards)  // which is about this one
+      std::erase_if(builders, [](const auto& builder) { return builder.first != "parallax"; });
     std::optional<RowFile> file;
     if (!flags_.csv.empty()) {
       file.emplace(open_resumable(flags_.csv, csv_row(trial_header()), flags_.resume));
@@ -200,7 +201,9 @@ private:
     const Winners winners = winners_so_far(result);
     if (winners.best != nullptr) {
       write_best(*winners.best);
-      report(result, winners);
+      write_ranker(flags_.ranker, ranker_, result,
+                   {.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()});
+      if (flags_.csv != "-") report(result, winners);
     }
     end_interrupted(signal(), fmt::format("interrupted: {} of {} trials are done", result.trials.size(), asked));
   }

@@ -27,9 +27,9 @@ std::string hit_rate(const SearchResult& result) {
     if (builder != nullptr && trial.step && *trial.step < *builder->step) ++hits;
   }
   if (count == 0) return "none besides builders";
-  return fmt::format("{} besides {} builders; {} of them ({:.0f} %) beat the best builder", count,
-                     result.trials.size() - count, hits,
-                     100.0 * static_cast<double>(hits) / static_cast<double>(count));
+  const std::size_t builders = result.trials.size() - count;
+  return fmt::format("{} besides {} builder{}; {} of them ({:.0f} %) beat the best builder", count, builders,
+                     builders == 1 ? "" : "s", hits, 100.0 * static_cast<double>(hits) / static_cast<double>(count));
 }
 
 std::string trial_name(const Trial& trial) {
@@ -95,8 +95,9 @@ Winners replayed_winners(const SearchResult& result, const RunAgain& run) {
   std::vector<Strategy> strategies{out.best->candidate.strategy};
   if (out.builder != nullptr && out.builder != out.best) strategies.push_back(out.builder->candidate.strategy);
   const auto steps = run(strategies);
-  out.step = steps.front().value_or(out.step);
-  if (out.builder != nullptr) out.builder_step = steps.back().value_or(out.builder_step);
+  if (!std::all_of(steps.begin(), steps.end(), [](const auto& step) { return step.has_value(); })) return out;
+  out.step = *steps.front();
+  if (out.builder != nullptr) out.builder_step = *steps.back();
   out.how = "replayed on SimGrid";
   return out;
 }

@@ -10,7 +10,7 @@ namespace simsync {
 Answer CorrectedPredictor::answer(const PredictRequest& request) {
   const Problem problem = prepare(request, inputs());
   PredictedRow row = row_of(request, problem, replay(problem.plan, problem.cluster, problem.options));
-  (void)correction_.apply(problem, row);
+  if (problem.plan.in_lock_step()) (void)correction_.apply(problem, row);  // others are scored as they are
   return {row.step_time, StepInterval{row.step_low, row.step_high}};
 }
 

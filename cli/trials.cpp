@@ -11,20 +11,12 @@ namespace simsync {
 StrategyRunner run_simulated(Evaluator& evaluator, int jobs, const std::function<bool()>& stop) {
   return [&evaluator, jobs, stop](const std::vector<Strategy>& strategies,
                                   const std::function<void(std::size_t, std::optional<Seconds>)>& done) {
-    const auto step_of = [&](std::size_t i) -> std::optional<Seconds> {
+    const auto work = [&](std::size_t i) -> std::string {
       try {
-        return evaluator.evaluate(strategies[i]).step;
+        return fmt::format("{:.17g}", evaluator.evaluate(strategies[i]).step.value());
       } catch (const PlanError&) {
-        return std::nullopt;  // it cannot run
+        return " ";  // it cannot run
       }
-    };
-    if (jobs == 1) {
-      for (std::size_t i = 0; i < strategies.size() && !stop(); ++i) done(i, step_of(i));
-      return;
-    }
-    const auto work = [&](std::size_t i) {
-      const auto step = step_of(i);
-      return step ? fmt::format("{:.17g}", step->value()) : " ";
     };
     run_in_processes(
         strategies.size(), jobs, work,

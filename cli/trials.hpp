@@ -17,7 +17,7 @@ namespace simsync {
 using StrategyRunner = std::function<void(const std::vector<Strategy>& strategies,
                                           const std::function<void(std::size_t, std::optional<Seconds>)>& done)>;
 
-/// In `jobs` worker processes, or in this one. When `stop` says true, the strategies that are left do not begin.
+/// In `jobs` worker processes, which end at once when `stop` says true.
 /// `evaluator` must outlive it.
 StrategyRunner run_simulated(Evaluator& evaluator, int jobs, const std::function<bool()>& stop);
 

@@ -35,7 +35,7 @@ struct End {
     Device,  ///< the GPU of the group's first rank
     Host,    ///< the host of that rank's node
     Server,  ///< of parameters, at `place`, the same for every group
-    Fixed,   ///< `place`, the same for every group, where no server is concerned
+    Fixed,   ///< a worker's host or the job's, at `place`, the same for every group
   };
   Kind kind = Kind::Host;
   Place place;

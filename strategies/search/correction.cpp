@@ -92,6 +92,10 @@ Correction Correction::learn(const std::vector<MeasuredStep>& steps) {
   if (steps.size() < 2)
     throw InputError(
         fmt::format("a correction is learned from two measured strategies at least, not from {}", steps.size()));
+  if (steps.size() > kMostSteps)
+    throw InputError(
+        fmt::format("{} measured strategies: a correction is learned from at most {}", steps.size(), kMostSteps),
+        "take some of them: --rows column=value,value");
   Correction out;
   for (const MeasuredStep& step : steps) {
     SIMSYNC_ASSERT(step.predicted > 0.0 && step.measured > 0.0);
@@ -189,9 +193,11 @@ SavedCorrection learn_correction(const std::vector<TrialRow>& trials) {
           fmt::format("trial {} of {} was not measured (evaluator {}): a correction is learned from real runs",
                       trial.trial, trial.model, trial.evaluator));
     if (!trial.step) continue;
-    steps.push_back({.features = trial.features,
-                     .predicted = trial.replayed.value_or(trial.estimated).value(),
-                     .measured = trial.step->value()});
+    const double predicted = trial.replayed.value_or(trial.estimated).value();
+    if (predicted <= 0.0)
+      throw InputError(
+          fmt::format("trial {} of {} has no predicted step that it could correct", trial.trial, trial.model));
+    steps.push_back({.features = trial.features, .predicted = predicted, .measured = trial.step->value()});
     models.insert(trial.model);
     clusters.insert(trial.cluster);
   }

@@ -37,8 +37,10 @@ struct CorrectionKernel {
 /// interval is wide.
 class Correction {
 public:
-  /// With the kernel of a grid under which what was measured is most likely. @throws InputError for fewer than two
-  /// steps.
+  static constexpr std::size_t kMostSteps = 1000;  // a minute
+
+  /// With the kernel of a grid under which what was measured is most likely. Time grows with the cube of the number of
+  /// steps. @throws InputError for fewer than two steps, and for more than kMostSteps.
   static Correction learn(const std::vector<MeasuredStep>& steps);
 
   [[nodiscard]] StepFactor at(const std::vector<double>& features) const;
@@ -70,7 +72,7 @@ struct SavedCorrection {
 };
 
 /// From the measured trials of a table. Rows without a step are left out. @throws InputError for trials that are not
-/// measured: simulated steps teach nothing of real ones.
+/// measured: simulated steps teach nothing of real ones; and for one without a predicted step.
 SavedCorrection learn_correction(const std::vector<TrialRow>& trials);
 
 }  // namespace simsync

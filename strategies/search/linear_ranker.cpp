@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "strategies/search/folds.hpp"
 #include "strategies/search/example_pairs.hpp"
+#include "strategies/search/folds.hpp"
 #include "strategies/search/ranker.hpp"
 
 namespace simsync {

@@ -242,7 +242,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Proposals> make_proposals(SearchMethod method) {
+std::unique_ptr<Proposals> make_proposals(SearchMethod method, const SearchProblem& problem) {
   switch (method) {
     case SearchMethod::Random:
       return std::make_unique<RandomProposals>();
@@ -255,7 +255,7 @@ std::unique_ptr<Proposals> make_proposals(SearchMethod method) {
     case SearchMethod::Exhaustive:
       return std::make_unique<ExhaustiveProposals>();
     case SearchMethod::Shards:
-      return make_shard_count_proposals();
+      return make_shard_count_proposals(problem);
   }
   SIMSYNC_ASSERT(false);
   return nullptr;

@@ -52,8 +52,9 @@ public:
   virtual std::vector<Candidate> next(SearchState& state, std::size_t count) = 0;
 };
 
-std::unique_ptr<Proposals> make_proposals(SearchMethod method);
-/// next() throws InputError for a model without sparse variables.
-std::unique_ptr<Proposals> make_shard_count_proposals();
+/// @throws InputError for a problem that the method is not for.
+std::unique_ptr<Proposals> make_proposals(SearchMethod method, const SearchProblem& problem);
+/// @throws InputError for a model without sparse variables, and without the builder `parallax`.
+std::unique_ptr<Proposals> make_shard_count_proposals(const SearchProblem& problem);
 
 }  // namespace simsync::detail

@@ -145,12 +145,9 @@ const Trial* fastest_of(const std::vector<Trial>& trials, bool builders_only) {
 }  // namespace
 
 const Words<SearchMethod>& search_method_words() {
-  static const Words<SearchMethod> kWords{{"random", SearchMethod::Random},
-                                          {"anneal", SearchMethod::Anneal},
-                                          {"mutate", SearchMethod::Mutate},
-                                          {"autosync", SearchMethod::AutoSync},
-                                          {"exhaustive", SearchMethod::Exhaustive},
-                                          {"shards", SearchMethod::Shards}};
+  static const Words<SearchMethod> kWords{
+      {"random", SearchMethod::Random},     {"anneal", SearchMethod::Anneal},         {"mutate", SearchMethod::Mutate},
+      {"autosync", SearchMethod::AutoSync}, {"exhaustive", SearchMethod::Exhaustive}, {"shards", SearchMethod::Shards}};
   return kWords;
 }
 
@@ -178,8 +175,8 @@ std::string strategy_id(const Strategy& strategy, const Model& model) {
 SearchResult search(const SearchProblem& problem, const SearchOptions& options) {
   SIMSYNC_ASSERT(options.round >= 1 && options.candidates >= 1);
   SearchState state(problem, options);
+  const auto proposals = detail::make_proposals(options.method, problem);
   run(state, builders_of(state), 0);
-  const auto proposals = detail::make_proposals(options.method);
   int left = options.trials;
   for (int round = 1; left > 0 && !is_stopped(problem); ++round) {
     const int count = std::min({left, options.round, affordable(state)});

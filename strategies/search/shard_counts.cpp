@@ -23,8 +23,23 @@ constexpr double kCannotRun = std::numeric_limits<double>::infinity();
 /// best count of the curve, if it is a new one. Begins with the builder `parallax`, whose sparse variables are whole.
 class ShardCountProposals final : public Proposals {
 public:
+  explicit ShardCountProposals(const SearchProblem& problem) {
+    const SearchTarget& target = problem.sampler.target();
+    for (const auto& [name, strategy] : problem.builders)
+      if (name == kBase) base_ = strategy;
+    for (const Variable& variable : target.model.variables())
+      if (variable.sparse) most_ = std::max(most_, variable.shape.front());
+    if (most_ == 0)
+      throw InputError(
+          fmt::format("{} has no sparse variables: the method 'shards' cuts these only", target.model.name()),
+          "choose another method; all of them cut variables");
+    if (base_.variables.empty())
+      throw InputError("the method 'shards' begins with the builder 'parallax', which is missing");
+    servers_ = hosts_of(target.cluster, target.workers).all();
+    start_ = std::min(most_, static_cast<std::int64_t>(servers_.size()));
+  }
+
   std::vector<Candidate> next(SearchState& state, std::size_t) override {
-    if (!base_) begin(state);
     learn(state);
     while (const auto shards = next_count()) {
       auto candidate = state.considered(cut(state, *shards), fmt::format("{} shards", *shards));
@@ -43,19 +58,6 @@ public:
   }
 
 private:
-  void begin(const SearchState& state) {
-    const SearchTarget& target = state.problem.sampler.target();
-    for (const auto& [name, strategy] : state.problem.builders)
-      if (name == kBase) base_ = strategy;
-    const auto rows = [&](const Variable& variable) { return variable.sparse ? variable.shape.front() : 0; };
-    for (const Variable& variable : target.model.variables()) most_ = std::max(most_, rows(variable));
-    if (!base_ || most_ == 0)
-      throw InputError(fmt::format("{} has no sparse variables: the method 'shards' cuts these only", target.model.name()),
-                       "choose another method; all of them cut variables");
-    servers_ = hosts_of(target.cluster, target.workers).all();
-    start_ = std::min(most_, static_cast<std::int64_t>(servers_.size()));
-  }
-
   /// Of every trial whose number of shards is known.
   void learn(const SearchState& state) {
     for (const Trial& trial : state.result.trials) {
@@ -66,11 +68,11 @@ private:
 
   [[nodiscard]] Strategy cut(const SearchState& state, std::int64_t shards) const {
     const Model& model = state.problem.sampler.target().model;
-    Strategy out = *base_;
+    Strategy out = base_;
     Placement placement(servers_);
     for (VariableId id = 0; id < model.variables().size(); ++id) {
       const Variable& variable = model.variable(id);
-      const auto* whole = std::get_if<PsSynchronizer>(&base_->variables[id].shards.front().synchronizer);
+      const auto* whole = std::get_if<PsSynchronizer>(&base_.variables[id].shards.front().synchronizer);
       if (!variable.sparse || whole == nullptr) continue;
       const auto parts = split_axis(variable, 0, std::min(shards, variable.shape.front()));
       out.variables[id] = partitioned_variable(id, 0, parts, [&](std::size_t) {
@@ -106,10 +108,10 @@ private:
     return curve_->best();
   }
 
-  std::optional<Strategy> base_;
+  Strategy base_;
   std::vector<Place> servers_;
   std::int64_t start_ = 1;
-  std::int64_t most_ = 0;  ///< rows of the largest sparse variable
+  std::int64_t most_ = 0;                    ///< rows of the largest sparse variable
   std::map<std::string, std::int64_t> ids_;  ///< of strategies: their number of shards
   std::map<std::int64_t, double> steps_;     ///< s, by number of shards
   bool is_fitted_ = false;
@@ -118,8 +120,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Proposals> make_shard_count_proposals() {
-  return std::make_unique<ShardCountProposals>();
+std::unique_ptr<Proposals> make_shard_count_proposals(const SearchProblem& problem) {
+  return std::make_unique<ShardCountProposals>(problem);
 }
 
 }  // namespace detail

@@ -14,7 +14,8 @@ double ShardCurve::step(std::int64_t shards) const {
 std::int64_t ShardCurve::best() const {
   std::int64_t out = step(fewest) <= step(most) ? fewest : most;
   if (divided <= 0.0 || per_shard <= 0.0) return out;
-  const double least = std::clamp(std::sqrt(divided / per_shard), static_cast<double>(fewest), static_cast<double>(most));
+  const double least =
+      std::clamp(std::sqrt(divided / per_shard), static_cast<double>(fewest), static_cast<double>(most));
   for (const double n : {std::floor(least), std::ceil(least)})
     if (step(static_cast<std::int64_t>(n)) < step(out)) out = static_cast<std::int64_t>(n);
   return out;

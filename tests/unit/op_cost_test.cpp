@@ -74,6 +74,20 @@ TEST_CASE("sufficient factors: K (M + N) numbers travel, and each worker multipl
   CHECK_THAT(rebuild->compute().duration.value(), WithinRel(0.196608, 1e-12));
 }
 
+TEST_CASE("exchanges of factors take turns on the stream of collectives", "[plan][cost][sfb]") {
+  const Model model = chain({{64, 16}, {64, 16}});
+  const Plan plan = planned(model, lab_cluster(4, 1), lab_strategy(model, 4, SfbSynchronizer{}));
+  int exchanges = 0;
+  for (const Op& op : plan.ops) {
+    if (op.kind() != OpKind::Collective) continue;
+    ++exchanges;
+    REQUIRE(op.queue >= 0);
+    CHECK(plan.queues[static_cast<std::size_t>(op.queue)].name == "communication");
+    CHECK(plan.queues[static_cast<std::size_t>(op.queue)].slots == 1);
+  }
+  CHECK(exchanges == 2);
+}
+
 TEST_CASE("a GPU that serves passes its memory three times to add and five times to update", "[plan][cost][server]") {
   // 4,000 B at 4,000 B/s, 0.5 s to launch a kernel: two operands read and one written, 3.5 s; gradient, momentum and
   // weight read, momentum and weight written, 5.5 s.

@@ -188,10 +188,10 @@ void learn_from_trials(const CalibrateFlags& flags) {
 
 void run_calibrate(const CalibrateFlags& flags) {
   check(flags);
-  if (are_trials(flags.from)) return learn_from_trials(flags);
   CalibrateOptions options;
   options.assumed = parse_settings(flags.settings);
   for (const auto& text : flags.fit) add_unknown(options.unknowns, parse_unknown(text));
+  if (are_trials(flags.from)) return learn_from_trials(flags);
   if (!flags.prior.empty()) options.prior = load_calibration(flags.prior);
   options.date = flags.date.empty() ? today() : flags.date;
   const Measurements measured = flags.measure ? read_live(flags) : read_files(flags);

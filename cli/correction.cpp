@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/output_file.hpp"
+#include "cli/search_question.hpp"
 #include "cli/terminal.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/search/features.hpp"
@@ -32,15 +33,6 @@ double percent(double logarithm) {
 
 RowCorrection::RowCorrection(const std::string& file)
     : file_(file), saved_(SavedCorrection::read(read_file(file), file)) {}
-
-SearchTarget target_of(const Problem& problem) {
-  const GraphStrategy& graph = problem.strategy.graph;
-  return {.model = problem.model,
-          .cluster = problem.cluster,
-          .workers = graph.workers,
-          .micro_steps = graph.micro_steps,
-          .recompute = graph.recompute};
-}
 
 StepFactor RowCorrection::apply(const Problem& problem, PredictedRow& row) const {
   if (!problem.plan.in_lock_step())

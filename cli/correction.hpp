@@ -28,9 +28,6 @@ private:
   SavedCorrection saved_;
 };
 
-/// A problem as a search sees it: what its features are of.
-SearchTarget target_of(const Problem& problem);
-
 /// Whether the file is a table of trials, as 'simsync search --csv' writes it.
 bool is_trial_table(const std::string& file);
 /// Learns from the rows of tables of measured trials that pass all filters, writes the correction to `out` unless that

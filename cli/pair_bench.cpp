@@ -8,11 +8,7 @@ namespace simsync {
 PairBench::PairBench(const Question& question, Inputs& inputs, std::uint64_t seed)
     : question_(question),
       problem_(prepare(question.request, inputs)),
-      sampler_(make_space(question.space, problem_.cluster), {.model = problem_.model,
-                                                              .cluster = problem_.cluster,
-                                                              .workers = question.request.workers,
-                                                              .micro_steps = problem_.strategy.graph.micro_steps,
-                                                              .recompute = problem_.strategy.graph.recompute}),
+      sampler_(make_space(question.space, problem_.cluster), target_of(problem_)),
       estimates_(estimating_evaluator(problem_)),
       replays_(replaying_evaluator(problem_)),
       builders_(known_builders()),

@@ -134,12 +134,7 @@ public:
       : flags_(flags),
         question_(question_of(flags)),
         problem_(prepared()),
-        target_{.model = problem_.model,
-                .cluster = problem_.cluster,
-                .workers = question_.request.workers,
-                .micro_steps = problem_.strategy.graph.micro_steps,
-                .recompute = problem_.strategy.graph.recompute,
-                .own_runner = flags.is_measured()},
+        target_(target_of(problem_, flags.is_measured())),
         sampler_(make_space(question_.space, problem_.cluster), target_),
         ranker_(starting_ranker(flags.ranker)),
         options_(options_of(flags, nodes_of(target_, flags))),
@@ -151,7 +146,7 @@ public:
   void run() {
     std::vector<std::pair<std::string, Strategy>> builders = builders_of(question_, problem_, flags_.is_measured());
     if (options_.method == SearchMethod::Shards)  // which is about this one
-      std::erase_if(builders, [](const auto& builder) { return builder.first != "parallax"; });
+      std::erase_if(builders, [](const auto& builder) { return builder.first != kShardsBuilder; });
     std::optional<RowFile> file;
     if (!flags_.csv.empty()) {
       file.emplace(open_resumable(flags_.csv, csv_row(trial_header()), flags_.resume));
@@ -161,8 +156,7 @@ public:
     std::optional<HeldInterruption> held;
     if (flags_.csv != "-") held.emplace();  // a report follows: what was found until then is shown
     ProgressBar progress(asked);
-    TrialLog log({.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()},
-                 file ? &*file : nullptr, progress);
+    TrialLog log(setting(), file ? &*file : nullptr, progress);
     const StrategyRunner runner = runner_of(flags_.steps, progress);
     const SearchResult result =
         search({.sampler = sampler_,
@@ -186,8 +180,7 @@ public:
     if (winners.best == nullptr) throw RunError("the fastest trials fail when they are run again");
     progress.clear();
     write_best(*winners.best);
-    write_ranker(flags_.ranker, ranker_, result,
-                 {.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()});
+    write_ranker(flags_.ranker, ranker_, result, setting());
     if (flags_.csv != "-") report(result, winners);
   }
 
@@ -201,8 +194,7 @@ private:
     const Winners winners = winners_so_far(result);
     if (winners.best != nullptr) {
       write_best(*winners.best);
-      write_ranker(flags_.ranker, ranker_, result,
-                   {.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()});
+      write_ranker(flags_.ranker, ranker_, result, setting());
       if (flags_.csv != "-") report(result, winners);
     }
     end_interrupted(signal(), fmt::format("interrupted: {} of {} trials are done", result.trials.size(), asked));
@@ -212,6 +204,10 @@ private:
     Inputs inputs;
     if (flags_.is_measured()) inputs.put(kTestbed, testbed_cluster(flags_.testbed));
     return prepare(question_.request, inputs);
+  }
+
+  [[nodiscard]] TrialSetting setting() const {
+    return {.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()};
   }
 
   [[nodiscard]] std::string evaluator_name() const {

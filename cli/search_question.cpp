@@ -50,6 +50,16 @@ std::optional<Strategy> built_for(const std::string& builder, const Question& qu
   }
 }
 
+SearchTarget target_of(const Problem& problem, bool own_runner) {
+  const GraphStrategy& graph = problem.strategy.graph;
+  return {.model = problem.model,
+          .cluster = problem.cluster,
+          .workers = graph.workers,
+          .micro_steps = graph.micro_steps,
+          .recompute = graph.recompute,
+          .own_runner = own_runner};
+}
+
 bool fits_into_memory(const Problem& problem, const Strategy& strategy) {
   return problem.ignore_memory ||
          rank_memory(problem.model, problem.cluster, strategy, problem.profile, problem.optimizer).fits();

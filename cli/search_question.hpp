@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/problem/problem.hpp"
+#include "strategies/search/sampler.hpp"
 
 namespace simsync {
 
@@ -27,6 +28,8 @@ Question search_question(PredictRequest request, const std::vector<std::pair<std
 /// options for builders that have them.
 std::optional<Strategy> built_for(const std::string& builder, const Question& question, const Problem& problem,
                                   const std::map<std::string, std::string>& habits = {});
+/// The problem as a search and its features see it. `problem` must outlive it.
+SearchTarget target_of(const Problem& problem, bool own_runner = false);
 /// Whether what the strategy keeps fits into the memory of the devices, where that is asked.
 bool fits_into_memory(const Problem& problem, const Strategy& strategy);
 

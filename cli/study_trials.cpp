@@ -1,6 +1,7 @@
 #include "cli/study_trials.hpp"
 
 #include "base/csv.hpp"
+#include "cli/search_question.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/search/features.hpp"

@@ -85,6 +85,9 @@ struct SearchResult {
   [[nodiscard]] const Trial* best_builder() const;
 };
 
+/// The builder that SearchMethod::Shards begins with; it needs no other.
+inline constexpr const char* kShardsBuilder = "parallax";
+
 /// The most strategies that an exhaustive search goes through.
 inline constexpr std::int64_t kMostExhaustive = 100'000;
 

@@ -11,12 +11,9 @@
 #include "strategies/partition.hpp"
 #include "strategies/search/proposals.hpp"
 
-namespace simsync {
-
-namespace detail {
+namespace simsync::detail {
 namespace {
 
-constexpr const char* kBase = "parallax";
 constexpr double kCannotRun = std::numeric_limits<double>::infinity();
 
 /// Doubles the number of shards from that of the servers while steps get shorter; if they never do, halves it. Then the
@@ -26,7 +23,7 @@ public:
   explicit ShardCountProposals(const SearchProblem& problem) {
     const SearchTarget& target = problem.sampler.target();
     for (const auto& [name, strategy] : problem.builders)
-      if (name == kBase) base_ = strategy;
+      if (name == kShardsBuilder) base_ = strategy;
     for (const Variable& variable : target.model.variables())
       if (variable.sparse) most_ = std::max(most_, variable.shape.front());
     if (most_ == 0)
@@ -34,7 +31,8 @@ public:
           fmt::format("{} has no sparse variables: the method 'shards' cuts these only", target.model.name()),
           "choose another method; all of them cut variables");
     if (base_.variables.empty())
-      throw InputError("the method 'shards' begins with the builder 'parallax', which is missing");
+      throw InputError(
+          fmt::format("the method 'shards' begins with the builder '{}', which does not fit here", kShardsBuilder));
     servers_ = hosts_of(target.cluster, target.workers).all();
     start_ = std::min(most_, static_cast<std::int64_t>(servers_.size()));
   }
@@ -124,5 +122,4 @@ std::unique_ptr<Proposals> make_shard_count_proposals(const SearchProblem& probl
   return std::make_unique<ShardCountProposals>(problem);
 }
 
-}  // namespace detail
-}  // namespace simsync
+}  // namespace simsync::detail

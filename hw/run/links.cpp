@@ -1,6 +1,7 @@
 #include "hw/run/links.hpp"
 
 #include <fmt/format.h>
+#include <grpc/grpc.h>
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -21,6 +22,16 @@ namespace {
 constexpr const char* kMethod = "/simsync.Run/Stream";
 constexpr const char* kAgentKey = "simsync-agent";
 constexpr const char* kStreamKey = "simsync-stream";
+
+/// gRPC's last shutdown joins its threads, and one that polls a closed connection may sleep for 10 s before it notices
+/// (gRPC 1.51, Executor::ShutdownAll). So gRPC stays started until the process ends.
+void keep_grpc_started() {
+  static const bool kStarted = [] {
+    grpc_init();
+    return true;
+  }();
+  (void)kStarted;
+}
 
 /// One streaming call as both of its ends see it: a queue of frames to write, one read at a time.
 class Stream {
@@ -234,6 +245,7 @@ std::string text_of(Pieces pieces) {
 class Links::Impl : public grpc::CallbackGenericService {
 public:
   Impl(AgentId self, const std::string& address, Handlers handlers) : self_(self), handlers_(std::move(handlers)) {
+    keep_grpc_started();
     grpc::ServerBuilder builder;
     builder.SetMaxReceiveMessageSize(-1);
     builder.SetMaxSendMessageSize(-1);

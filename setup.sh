@@ -18,21 +18,23 @@ quietly() {
   exit 1
 }
 
+# missing_packages LIST...
 missing_packages() {
   local package _
-  while read -r package _; do
+  cat "$@" | while read -r package _; do
     case $package in '' | '#'*) continue ;; esac
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || printf '%s ' "$package"
-  done <cmake/packages.txt
+  done
 }
 
+# install_packages LIST...
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    say "not a Debian system: expecting everything in cmake/packages.txt to be there"
+    say "not a Debian system: expecting everything in $* to be there"
     return
   fi
   local packages
-  packages=$(missing_packages)
+  packages=$(missing_packages "$@")
   [ -n "$packages" ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
     printf 'error: packages are missing; install them as root, then run this again:\n' >&2
@@ -77,7 +79,11 @@ if ! { mkdir -p build && : >"$log"; } 2>/dev/null; then
   printf 'error: cannot write to %s: build a clone of your own\n' "$PWD/build" >&2
   exit 4
 fi
-install_packages
+if [ "${1-}" = test ]; then
+  install_packages cmake/packages.txt cmake/test-packages.txt
+else
+  install_packages cmake/packages.txt
+fi
 say "configuring"
 quietly cmake --preset release
 if [ "${1-}" = test ]; then

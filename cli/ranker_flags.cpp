@@ -15,7 +15,8 @@ void add_ranker_flags(CLI::App& command, RankerFlags& flags) {
   command
       .add_option("--ranker", flags.kind,
                   "What learns from trials: linear, on all features; autosync-linear, on AutoSync's twelve; boosted: "
-                  "trees (default: linear, or that of --ranker-from)")
+                  "trees; recurrent: linear, and a network over the model's parts (default: linear, or that of "
+                  "--ranker-from)")
       ->check(CLI::IsMember(kinds));
   command.add_option("--ranker-from", flags.from, "Begin with what this ranker has learned: a file of --ranker-out")
       ->check(file_name());

@@ -1,6 +1,9 @@
 #include "strategies/search/features.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -108,23 +111,24 @@ struct Tally {
   std::map<int, double> servers;
   std::set<int> groups;
 
+  Tally() = default;
   Tally(const Strategy& strategy, const SearchTarget& target, std::int64_t samples) {
-    for (const VariableStrategy& entry : strategy.variables) {
-      for (const Shard& shard : entry.shards) {
-        const double size = wire_bytes(target.model.variable(entry.variable), entry, shard.elements, samples);
-        bytes[shard.synchronizer.index()] += size;
-        all += size;
-        shards += 1.0;
-        largest = std::max(largest, size);
-        if (entry.compressor != Compressor::None) encoded += size;
-        if (entry.shards.size() > 1) cut += size;
-        if (const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer)) {
-          servers[ps->server.node] += size;
-          if (ps->local_replication) replicated += size;
-        }
-        if (const auto* reduced = std::get_if<AllReduceSynchronizer>(&shard.synchronizer))
-          groups.insert(reduced->group);
+    for (const VariableStrategy& entry : strategy.variables) add(entry, target, samples);
+  }
+  void add(const VariableStrategy& entry, const SearchTarget& target, std::int64_t samples) {
+    for (const Shard& shard : entry.shards) {
+      const double size = wire_bytes(target.model.variable(entry.variable), entry, shard.elements, samples);
+      bytes[shard.synchronizer.index()] += size;
+      all += size;
+      shards += 1.0;
+      largest = std::max(largest, size);
+      if (entry.compressor != Compressor::None) encoded += size;
+      if (entry.shards.size() > 1) cut += size;
+      if (const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer)) {
+        servers[ps->server.node] += size;
+        if (ps->local_replication) replicated += size;
       }
+      if (const auto* reduced = std::get_if<AllReduceSynchronizer>(&shard.synchronizer)) groups.insert(reduced->group);
     }
   }
   [[nodiscard]] double share(double part) const { return all > 0.0 ? part / all : 0.0; }
@@ -210,6 +214,17 @@ const FeatureSchema& strategy_schema() {
   return kSchema;
 }
 
+const FeatureSchema& segment_schema() {
+  static const FeatureSchema kSchema = [] {
+    FeatureSchema out{"simsync/segment-features/v1", {}};
+    for (int segment = 1; segment <= kSegments; ++segment)
+      for (const char* name : {"bytes", "served", "cut", "encoded", "replicated", "log_shards", "log_groups"})
+        out.names.push_back(fmt::format("segment{}_{}", segment, name));
+    return out;
+  }();
+  return kSchema;
+}
+
 std::vector<double> autosync_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples) {
   AutoSyncCosts costs(target, samples);
   for (const VariableStrategy& entry : strategy.variables)
@@ -237,6 +252,25 @@ std::vector<double> strategy_features(const Strategy& strategy, const SearchTarg
     out.push_back(std::log1p(number));
   append_graph(strategy.graph, schedule_of(strategy), out);
   SIMSYNC_ASSERT(out.size() == strategy_schema().names.size());
+  return out;
+}
+
+std::vector<double> segment_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples) {
+  const std::size_t variables = strategy.variables.size();
+  std::array<Tally, kSegments> segments;
+  for (std::size_t i = 0; i < variables; ++i)
+    segments.at(i * kSegments / variables).add(strategy.variables[i], target, samples);
+  double all = 0.0;
+  for (const Tally& segment : segments) all += segment.all;
+  std::vector<double> out;
+  for (Tally& segment : segments) {
+    const double served = segment.bytes[Synchronizer(PsSynchronizer{}).index()];
+    for (const double part : {segment.all, served, segment.cut, segment.encoded, segment.replicated})
+      out.push_back(all > 0.0 ? part / all : 0.0);
+    out.push_back(std::log1p(segment.shards));
+    out.push_back(std::log1p(static_cast<double>(segment.groups.size())));
+  }
+  SIMSYNC_ASSERT(out.size() == segment_schema().names.size());
   return out;
 }
 

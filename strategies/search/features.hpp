@@ -25,11 +25,17 @@ const FeatureSchema& autosync_schema();
 /// compute, and shares of the bytes by synchronizer, numbers of shards, servers and groups, and the graph level.
 /// Seconds and counts as logarithms, so that they compare across models and clusters.
 const FeatureSchema& strategy_schema();
+/// What happens to each eighth of the model's variables, in the model's order: its share of the bytes; how much of these
+/// is on servers, cut, encoded and replicated; and its shards and fusion groups, as logarithms. One eighth after the
+/// other, so that as many numbers describe any model: AutoSync's recurrent simulator sees every variable instead.
+const FeatureSchema& segment_schema();
+inline constexpr int kSegments = 8;
 
 /// `samples`: of a worker in a step. In the order of the schema's names.
 std::vector<double> autosync_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples);
 /// `simulated` is the step of a replay where there is one, else that of the estimate.
 std::vector<double> strategy_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples,
                                       const Evaluation& estimate, Seconds simulated);
+std::vector<double> segment_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples);
 
 }  // namespace simsync

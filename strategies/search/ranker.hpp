@@ -14,6 +14,7 @@ enum class RankerKind {
   Linear,          ///< a weighted sum of strategy_schema()'s features
   AutoSyncLinear,  ///< a weighted sum of autosync_schema()'s
   Boosted,         ///< trees of strategy_schema()'s
+  Recurrent,       ///< a recurrent network over segment_schema()'s, beside a weighted sum of strategy_schema()'s
 };
 
 /// What a trial of a strategy has taught.

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "strategies/search/boosted_ranker.hpp"
+#include "strategies/search/recurrent_ranker.hpp"
 
 namespace simsync {
 namespace {
@@ -16,12 +17,18 @@ std::size_t index_of(const FeatureSchema& schema, const std::string& name) {
   return static_cast<std::size_t>(found - schema.names.begin());
 }
 
+std::vector<double> joined(std::vector<double> a, const std::vector<double>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 }  // namespace
 
 const Words<RankerKind>& ranker_words() {
   static const Words<RankerKind> kWords{{"linear", RankerKind::Linear},
                                         {"autosync-linear", RankerKind::AutoSyncLinear},
-                                        {"boosted", RankerKind::Boosted}};
+                                        {"boosted", RankerKind::Boosted},
+                                        {"recurrent", RankerKind::Recurrent}};
   return kWords;
 }
 
@@ -40,19 +47,43 @@ std::unique_ptr<Ranker> make_ranker(RankerKind kind) {
       return linear_ranker();
     case RankerKind::Boosted:
       return detail::boosted_ranker();
+    case RankerKind::Recurrent:
+      return detail::recurrent_ranker({.whole = strategy_schema().names.size(),
+                                       .prior = index_of(strategy_schema(), "log_simulated"),
+                                       .segments = kSegments});
   }
   SIMSYNC_ASSERT(false);
   return nullptr;
 }
 
 const FeatureSchema& ranker_schema(RankerKind kind) {
-  return kind == RankerKind::AutoSyncLinear ? autosync_schema() : strategy_schema();
+  static const FeatureSchema kBoth = [] {
+    FeatureSchema out{"simsync/recurrent-features/v1", strategy_schema().names};
+    out.names.insert(out.names.end(), segment_schema().names.begin(), segment_schema().names.end());
+    return out;
+  }();
+  switch (kind) {
+    case RankerKind::AutoSyncLinear:
+      return autosync_schema();
+    case RankerKind::Recurrent:
+      return kBoth;
+    case RankerKind::Linear:
+    case RankerKind::Boosted:
+      break;
+  }
+  return strategy_schema();
 }
 
 std::vector<double> ranker_features(RankerKind kind, const Candidate& candidate, const SearchTarget& target,
                                     std::int64_t samples) {
   if (kind == RankerKind::AutoSyncLinear) return autosync_features(candidate.strategy, target, samples);
-  return candidate.features;
+  if (kind != RankerKind::Recurrent) return candidate.features;
+  return joined(candidate.features, segment_features(candidate.strategy, target, samples));
+}
+
+std::vector<double> ranker_features(RankerKind kind, const TrialRow& row) {
+  if (kind == RankerKind::AutoSyncLinear) return row.autosync;
+  return kind == RankerKind::Recurrent ? joined(row.features, row.segments) : row.features;
 }
 
 std::vector<Example> examples_of(RankerKind kind, const std::vector<Trial>& trials, const SearchTarget& target,
@@ -73,7 +104,7 @@ std::vector<Example> examples_of(RankerKind kind, const std::vector<TrialRow>& r
   for (const TrialRow& row : rows) {
     if (!row.step) continue;
     const auto domain = domains.emplace(domain_of(row), static_cast<int>(domains.size())).first;
-    out.push_back({.features = kind == RankerKind::AutoSyncLinear ? row.autosync : row.features,
+    out.push_back({.features = ranker_features(kind, row),
                    .step = row.step->value(),
                    .domain = domain->second,
                    .shards = row.shards});

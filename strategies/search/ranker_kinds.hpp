@@ -20,6 +20,7 @@ const FeatureSchema& ranker_schema(RankerKind kind);
 /// `samples`: of a worker in a step.
 std::vector<double> ranker_features(RankerKind kind, const Candidate& candidate, const SearchTarget& target,
                                     std::int64_t samples);
+std::vector<double> ranker_features(RankerKind kind, const TrialRow& row);
 
 /// What trials that ran have taught.
 std::vector<Example> examples_of(RankerKind kind, const std::vector<Trial>& trials, const SearchTarget& target,

@@ -51,6 +51,7 @@ TrialRow trial_row(const Candidate& candidate, const SearchTarget& target, std::
   out.shards = shards_of(candidate.strategy);
   out.autosync = autosync_features(candidate.strategy, target, samples);
   out.features = candidate.features;
+  out.segments = segment_features(candidate.strategy, target, samples);
   return out;
 }
 
@@ -71,7 +72,7 @@ const std::vector<std::string>& trial_header() {
                                  "batch_per_worker",
                                  "evaluator",
                                  "shards"};
-    for (const FeatureSchema* schema : {&autosync_schema(), &strategy_schema()})
+    for (const FeatureSchema* schema : {&autosync_schema(), &strategy_schema(), &segment_schema()})
       out.insert(out.end(), schema->names.begin(), schema->names.end());
     return out;
   }();
@@ -94,7 +95,7 @@ std::vector<std::string> trial_cells(const TrialRow& row) {
                                std::to_string(row.batch),
                                row.evaluator,
                                format_number(row.shards)};
-  for (const auto* values : {&row.autosync, &row.features})
+  for (const auto* values : {&row.autosync, &row.features, &row.segments})
     for (const double value : *values) out.push_back(format_number(value));
   return out;
 }
@@ -118,9 +119,11 @@ std::vector<TrialRow> read_trials(const CsvTable& table) {
                  .evaluator = table.cell(i, "evaluator"),
                  .shards = needed(table, i, "shards"),
                  .autosync = {},
-                 .features = {}};
+                 .features = {},
+                 .segments = {}};
     for (const std::string& name : autosync_schema().names) row.autosync.push_back(needed(table, i, name));
     for (const std::string& name : strategy_schema().names) row.features.push_back(needed(table, i, name));
+    for (const std::string& name : segment_schema().names) row.segments.push_back(needed(table, i, name));
     out.push_back(std::move(row));
   }
   return out;

@@ -31,6 +31,7 @@ struct TrialRow {
   double shards = 0.0;
   std::vector<double> autosync;  ///< in the order of autosync_schema()
   std::vector<double> features;  ///< in the order of strategy_schema()
+  std::vector<double> segments;  ///< in the order of segment_schema()
 };
 
 /// Steps of one domain compare: of one model on one cluster, with as many workers and samples, said by one evaluator.

@@ -94,13 +94,33 @@ std::string description(const std::vector<LinkShape>& links) {
   return out;
 }
 
+/// Two testbeds of one name serve alike: what trials on one of them teach is true of the other.
+/// "testbed-4-fifo-2x1gbps-500mbps-250mbps"; of nine hosts with one server "testbed-8-and-1-fair-9x250mbps".
+std::string name_of_testbed(const std::vector<LinkShape>& links, int servers) {
+  const int workers = static_cast<int>(links.size()) - servers;
+  std::string out = fmt::format("testbed-{}", workers);
+  if (servers > 0) out += fmt::format("-and-{}", servers);
+  out += fmt::format("-{}", name_of(links.front().queues));
+  for (std::size_t first = 0; first < links.size();) {
+    std::size_t end = first;
+    while (end < links.size() && links[end].rate == links[first].rate) ++end;
+    const double megabits = links[first].rate.value() * 8 / 1e6;
+    const bool in_gigabits = megabits >= 1000.0;
+    const std::string rate = format_number(in_gigabits ? megabits / 1000.0 : megabits);
+    out += end - first > 1 ? fmt::format("-{}x", end - first) : "-";
+    out += rate + (in_gigabits ? "gbps" : "mbps");
+    first = end;
+  }
+  return out;
+}
+
 }  // namespace
 
 Cluster describe(const std::vector<LinkShape>& links, int servers) {
   const LinkShape& fastest = *std::ranges::max_element(links, {}, &LinkShape::rate);
   const int hosts = static_cast<int>(links.size());
   Cluster cluster;
-  cluster.name = fmt::format("testbed-{}", hosts);
+  cluster.name = name_of_testbed(links, servers);
   cluster.description = description(links);
   cluster.sources = {
       "nominal: what was asked of tc tbf; the share of payload from the headers of Ethernet, IP and TCP"};

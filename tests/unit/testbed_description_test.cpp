@@ -53,10 +53,20 @@ TEST_CASE("of a full frame of 1514 bytes 1448 are payload") {
   CHECK(testbed::payload_share() == 1448.0 / 1514.0);
 }
 
+TEST_CASE("testbeds that serve differently have different names") {
+  const auto name = [](const std::vector<BytesPerSecond>& rates, testbed::Queues queues) {
+    return described_testbed({.hosts = 4, .rates = rates, .queues = queues}).name;
+  };
+  CHECK(name({kGigabit}, testbed::Queues::Fifo) == "testbed-4-fifo-4x1gbps");
+  CHECK(name({kGigabit}, testbed::Queues::Fair) == "testbed-4-fair-4x1gbps");
+  CHECK(name({kGigabit, kGigabit, kQuarter}, testbed::Queues::Fifo) == "testbed-4-fifo-2x1gbps-2x250mbps");
+}
+
 TEST_CASE("a testbed describes itself as a cluster that reads back equal") {
   const Cluster cluster =
       testbed::describe({testbed::shape_of(kGigabit), testbed::shape_of(kQuarter), testbed::shape_of(kGigabit)}, 1);
   REQUIRE(cluster.groups.size() == 3);
+  CHECK(cluster.name == "testbed-2-and-1-fifo-1gbps-250mbps-1gbps");
   CHECK(cluster.gpu_count() == 2);
   CHECK(cluster.groups[0].name == "host0");
   CHECK(cluster.groups[2].name == "server2");

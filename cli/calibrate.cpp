@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <ctime>
 #include <iostream>
 #include <memory>
 
@@ -41,13 +39,6 @@ struct CalibrateFlags {
   std::string date;
   int ranks = 0;
 };
-
-std::string today() {
-  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-}
 
 /// `column=value,value`.
 ColumnFilter parse_filter(const std::string& text) {
@@ -193,7 +184,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   for (const auto& text : flags.fit) add_unknown(options.unknowns, parse_unknown(text));
   if (are_trials(flags.from)) return learn_from_trials(flags);
   if (!flags.prior.empty()) options.prior = load_calibration(flags.prior);
-  options.date = flags.date.empty() ? today() : flags.date;
+  options.date = date_or_today(flags.date);
   const Measurements measured = flags.measure ? read_live(flags) : read_files(flags);
   options.sources = measured.sources;
   const CalibrationResult result = fit(measured, options);

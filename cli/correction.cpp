@@ -70,7 +70,9 @@ std::vector<std::string> RowCorrection::notes(const Problem& problem) const {
 }
 
 bool is_trial_table(const std::string& file) {
-  return read_file(file).starts_with(csv_row(trial_header()));  // others may follow
+  std::vector<std::string> columns = trial_header();
+  columns.resize(columns.size() - segment_schema().names.size());  // which older tables lack; others may follow
+  return read_file(file).starts_with(csv_row(columns));
 }
 
 void learn_correction_of(const std::vector<std::string>& tables, const std::vector<ColumnFilter>& where,
@@ -81,6 +83,13 @@ void learn_correction_of(const std::vector<std::string>& tables, const std::vect
     const std::vector<TrialRow> rows = read_trials(table);
     for (std::size_t row = 0; row < rows.size(); ++row)
       if (passes(table, row, where)) trials.push_back(rows[row]);
+  }
+  if (trials.empty()) {
+    std::vector<std::string> asked;
+    for (const ColumnFilter& filter : where)
+      asked.push_back(fmt::format("{}={}", filter.column, fmt::join(filter.values, ",")));
+    throw InputError(fmt::format("no trial of {} has {}", fmt::join(tables, ", "), fmt::join(asked, " ")),
+                     "--cluster names the cluster of the trials, --rows further columns");
   }
   const SavedCorrection learned = learn_correction(trials);
   if (!out.empty()) write_file(out, learned.to_json());

@@ -36,16 +36,23 @@ std::vector<TrialRow> rows_of(const std::vector<std::string>& paths) {
   return out;
 }
 
-/// All kinds where none is named; of these the ones that this build has.
-std::vector<RankerKind> kinds_of(const RankFlags& flags) {
+bool have_segments(const std::vector<TrialRow>& rows) {
+  return std::all_of(rows.begin(), rows.end(), [](const TrialRow& row) { return !row.segments.empty(); });
+}
+
+/// All kinds where none is named; of these the ones that this build has and that the tables have the columns for.
+std::vector<RankerKind> kinds_of(const RankFlags& flags, bool have_segments) {
   std::vector<RankerKind> out;
   for (const auto& [word, kind] : ranker_words()) {
     const bool is_named = std::find(flags.rankers.begin(), flags.rankers.end(), word) != flags.rankers.end();
     if (!flags.rankers.empty() && !is_named) continue;
     try {
       (void)make_ranker(kind);
+      if (kind == RankerKind::Recurrent && !have_segments)
+        throw InputError("a table has no columns of segments ('segment1_bytes' and so on)",
+                         "'simsync search --csv FILE' of this version writes them");
       out.push_back(kind);
-    } catch (const CapabilityError& e) {
+    } catch (const std::runtime_error& e) {  // one of the two
       if (is_named) throw;
       std::cerr << "note: left out: " << word << ": " << e.what() << '\n';
     }
@@ -203,9 +210,9 @@ void print_report(const RankFlags& flags, const RankStudy& study) {
 
 void run_rank(RankFlags& flags) {
   check_train(flags);
-  flags.options.rankers = kinds_of(flags);
   const auto rows = rows_of(flags.tables);
   const auto sources = rows_of(flags.sources);
+  flags.options.rankers = kinds_of(flags, have_segments(rows) && have_segments(sources));
   const RankStudy study = study_rankers(rows, sources, flags.options);
   if (study.domains.empty())
     throw InputError(fmt::format("nothing to rank: no table has {} rows with a step time and the same model, cluster, "

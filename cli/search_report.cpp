@@ -142,8 +142,8 @@ void print_report(const ReportedSearch& search, const SearchResult& result, cons
   const PredictRequest& request = search.request;
   const Model& model = search.problem.model;
   const int trials = search.options.trials;
-  std::cout << wrapped(fmt::format("{} on {}, {} worker{}, batch {} per worker: {}, {} by {}, seed {}", request.model,
-                                   request.cluster, request.workers, request.workers == 1 ? "" : "s",
+  std::cout << wrapped(fmt::format("{} on {}, {} worker{}, batch {} per worker: {}, {} by {}, seed {}", model.name(),
+                                   search.problem.cluster.name, request.workers, request.workers == 1 ? "" : "s",
                                    search.problem.samples(), search.method,
                                    trials == 1 ? "1 trial" : fmt::format("{} trials", trials), search.evaluator,
                                    search.options.seed),

@@ -1,8 +1,10 @@
 #include "cli/settings.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 
 #include "base/error.hpp"
@@ -74,6 +76,10 @@ CLI::Validator file_name() {
     return text.empty() ? std::string{"expected a file name or '-'"} : std::string{};
   };
   return CLI::Validator(check, "file");
+}
+
+std::string date_or_today(const std::string& date) {
+  return date.empty() ? fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr))) : date;
 }
 
 }  // namespace simsync

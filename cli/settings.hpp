@@ -22,4 +22,7 @@ CLI::Validator key_and_value();
 /// A check that a file name is not empty.
 CLI::Validator file_name();
 
+/// The value of `--date`; none: today's date in UTC, YYYY-MM-DD.
+std::string date_or_today(const std::string& date);
+
 }  // namespace simsync

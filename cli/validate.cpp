@@ -1,7 +1,5 @@
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -44,10 +42,6 @@ struct ValidateOptions {
   int jobs = 1;
 };
 
-std::string today() {
-  return fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
-}
-
 /// `path` itself, or cal-2.yaml for the second of several cal.yaml.
 std::string numbered(const std::string& path, std::size_t number, std::size_t count) {
   if (count == 1) return path;
@@ -58,7 +52,7 @@ std::string numbered(const std::string& path, std::size_t number, std::size_t co
 
 /// One file for each set of fitted numbers; says on standard error what each is for.
 void write_calibrations(const ValidateOptions& options, const Study& study, const StudyResult& result) {
-  const auto found = fitted_calibrations(study, result, options.date.empty() ? today() : options.date);
+  const auto found = fitted_calibrations(study, result, date_or_today(options.date));
   if (found.empty()) std::cerr << fmt::format("note: nothing is fitted in study '{}'\n", study.name);
   for (std::size_t i = 0; i < found.size(); ++i) {
     const std::string path = numbered(options.calibration_out, i + 1, found.size());

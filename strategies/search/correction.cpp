@@ -88,6 +88,19 @@ constexpr const char* kSchema = "simsync/correction/v1";
 
 }  // namespace
 
+struct Correction::Factored {
+  Eigen::LLT<MatrixXd> covariances;
+  VectorXd weights;  ///< of each step in what is expected of another
+};
+
+Correction::Correction(std::vector<std::vector<double>> places, std::vector<double> errors,
+                       const CorrectionKernel& kernel)
+    : places_(std::move(places)), errors_(std::move(errors)), kernel_(kernel) {
+  Eigen::LLT<MatrixXd> factored(covariances(kernel_, places_));
+  VectorXd weights = factored.solve(as_vector(errors_));
+  factored_ = std::make_shared<const Factored>(Factored{std::move(factored), std::move(weights)});
+}
+
 Correction Correction::learn(const std::vector<MeasuredStep>& steps) {
   if (steps.size() < 2)
     throw InputError(
@@ -96,37 +109,38 @@ Correction Correction::learn(const std::vector<MeasuredStep>& steps) {
     throw InputError(
         fmt::format("{} measured strategies: a correction is learned from at most {}", steps.size(), kMostSteps),
         "take some of them: --rows column=value,value");
-  Correction out;
+  std::vector<std::vector<double>> places;
+  std::vector<double> errors;
   for (const MeasuredStep& step : steps) {
     SIMSYNC_ASSERT(step.predicted > 0.0 && step.measured > 0.0);
-    out.places_.push_back(place_of(step.features));
-    out.errors_.push_back(std::log(step.measured / step.predicted));
+    places.push_back(place_of(step.features));
+    errors.push_back(std::log(step.measured / step.predicted));
   }
   // From what nobody would notice to what no model could be forgiven.
   constexpr double kDeviations[] = {0.01, 0.03, 0.1, 0.3, 1.0};
   constexpr double kLengths[] = {0.25, 0.5, 1.0, 2.0};
   constexpr double kNoises[] = {0.01, 0.02, 0.04, 0.08};
   double most = -std::numeric_limits<double>::infinity();
+  CorrectionKernel likeliest;
   for (const double shared : kDeviations)
     for (const double particular : kDeviations)
       for (const double length : kLengths)
         for (const double noise : kNoises) {
           const CorrectionKernel kernel{shared, particular, length, noise};
-          const double likelihood = log_likelihood(kernel, out.places_, out.errors_);
+          const double likelihood = log_likelihood(kernel, places, errors);
           if (likelihood <= most) continue;
           most = likelihood;
-          out.kernel_ = kernel;
+          likeliest = kernel;
         }
-  return out;
+  return {std::move(places), std::move(errors), likeliest};
 }
 
 StepFactor Correction::at(const std::vector<double>& features) const {
   const std::vector<double> place = place_of(features);
   VectorXd with(static_cast<Index>(places_.size()));
   for (std::size_t i = 0; i < places_.size(); ++i) with(static_cast<Index>(i)) = covariance(kernel_, place, places_[i]);
-  const Eigen::LLT<MatrixXd> factored(covariances(kernel_, places_));
-  const double mean = with.dot(factored.solve(as_vector(errors_)));
-  const double known = with.dot(factored.solve(with));
+  const double mean = with.dot(factored_->weights);
+  const double known = with.dot(factored_->covariances.solve(with));
   const double variance = covariance(kernel_, place, place) - known + kernel_.noise * kernel_.noise;
   const double reach = kNormal90 * std::sqrt(std::max(0.0, variance));
   return {std::exp(mean), std::exp(mean - reach), std::exp(mean + reach)};
@@ -135,10 +149,9 @@ StepFactor Correction::at(const std::vector<double>& features) const {
 std::vector<double> Correction::left_out_errors() const {
   // Rasmussen and Williams, 5.12.
   const auto size = static_cast<Index>(places_.size());
-  const MatrixXd inverse = Eigen::LLT<MatrixXd>(covariances(kernel_, places_)).solve(MatrixXd::Identity(size, size));
-  const VectorXd weighted = inverse * as_vector(errors_);
+  const MatrixXd inverse = factored_->covariances.solve(MatrixXd::Identity(size, size));
   std::vector<double> out;
-  for (Index i = 0; i < size; ++i) out.push_back(weighted(i) / inverse(i, i));
+  for (Index i = 0; i < size; ++i) out.push_back(factored_->weights(i) / inverse(i, i));
   return out;
 }
 
@@ -162,22 +175,19 @@ SavedCorrection SavedCorrection::read(const std::string& text, const std::string
     if (all.at("schema") != kSchema) refuse(file, fmt::format("its schema is not '{}'", kSchema));
     if (all.at("features") != strategy_schema().name)
       refuse(file, fmt::format("it is for features other than '{}': learn it anew", strategy_schema().name));
-    SavedCorrection out{.models = all.at("learned_from").at("models").get<std::set<std::string>>(),
-                        .clusters = all.at("learned_from").at("clusters").get<std::set<std::string>>(),
-                        .correction = Correction()};
-    const Json& kernel = all.at("kernel");
-    out.correction.kernel_ = {kernel.at("shared"), kernel.at("particular"), kernel.at("length"), kernel.at("noise")};
-    out.correction.places_ = all.at("places").get<std::vector<std::vector<double>>>();
-    out.correction.errors_ = all.at("log_measured_over_predicted").get<std::vector<double>>();
-    const CorrectionKernel& k = out.correction.kernel_;
+    const Json& from = all.at("kernel");
+    const CorrectionKernel kernel{from.at("shared"), from.at("particular"), from.at("length"), from.at("noise")};
+    auto places = all.at("places").get<std::vector<std::vector<double>>>();
+    auto errors = all.at("log_measured_over_predicted").get<std::vector<double>>();
     const auto has_width = [](const std::vector<double>& place) {
       return place.size() == compared_features().size() + 1;
     };
-    if (out.correction.errors_.empty() || out.correction.errors_.size() != out.correction.places_.size() ||
-        !std::all_of(out.correction.places_.begin(), out.correction.places_.end(), has_width) || k.shared < 0.0 ||
-        k.particular < 0.0 || k.length <= 0.0 || k.noise <= 0.0)
+    if (errors.empty() || errors.size() != places.size() || !std::all_of(places.begin(), places.end(), has_width) ||
+        kernel.shared < 0.0 || kernel.particular < 0.0 || kernel.length <= 0.0 || kernel.noise <= 0.0)
       refuse(file, "its numbers do not belong together");
-    return out;
+    return {.models = all.at("learned_from").at("models").get<std::set<std::string>>(),
+            .clusters = all.at("learned_from").at("clusters").get<std::set<std::string>>(),
+            .correction = Correction(std::move(places), std::move(errors), kernel)};
   } catch (const Json::exception&) {
     refuse(file, "not a correction");
   }

@@ -1,6 +1,7 @@
 // What real runs of a few strategies teach of the predicted steps of others.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -52,11 +53,13 @@ public:
 
 private:
   friend struct SavedCorrection;
-  Correction() = default;
+  struct Factored;
+  Correction(std::vector<std::vector<double>> places, std::vector<double> errors, const CorrectionKernel& kernel);
 
   std::vector<std::vector<double>> places_;  ///< of each step, as place_of() has it
   std::vector<double> errors_;
   CorrectionKernel kernel_;
+  std::shared_ptr<const Factored> factored_;  ///< the covariances of all steps
 };
 
 /// As a file, with what it was learned from.

@@ -25,9 +25,9 @@ const FeatureSchema& autosync_schema();
 /// compute, and shares of the bytes by synchronizer, numbers of shards, servers and groups, and the graph level.
 /// Seconds and counts as logarithms, so that they compare across models and clusters.
 const FeatureSchema& strategy_schema();
-/// What happens to each eighth of the model's variables, in the model's order: its share of the bytes; how much of these
-/// is on servers, cut, encoded and replicated; and its shards and fusion groups, as logarithms. One eighth after the
-/// other, so that as many numbers describe any model: AutoSync's recurrent simulator sees every variable instead.
+/// What happens to each eighth of the model's variables, in the model's order: its share of the bytes; how much of
+/// these is on servers, cut, encoded and replicated; and its shards and fusion groups, as logarithms. One eighth after
+/// the other, so that as many numbers describe any model: AutoSync's recurrent simulator sees every variable instead.
 const FeatureSchema& segment_schema();
 inline constexpr int kSegments = 8;
 

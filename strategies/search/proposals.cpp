@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 
@@ -56,6 +58,13 @@ double similarity(const Shape& a, const Shape& b, const Model& model) {
   return all > 0.0 ? alike / all : 1.0;
 }
 
+/// Twins are configured alike and have the same estimate to the last digit: a trial of one says what the other does.
+using Twins = std::tuple<double, double, Shape>;
+
+Twins twins_of(const Candidate& candidate) {
+  return {candidate.estimate.step.value(), candidate.estimate.bound.value(), shape_of(candidate.strategy)};
+}
+
 /// The best first, by score.
 void sort_by_score(const SearchState& state, std::vector<Candidate>& all) {
   std::vector<std::pair<double, std::size_t>> order;
@@ -66,19 +75,34 @@ void sort_by_score(const SearchState& state, std::vector<Candidate>& all) {
   all = std::move(out);
 }
 
+/// The best `most` by score that are no twin of each other or of a trial. What is drawn has many twins where a model is
+/// sharded: without this they would be all that is left.
+std::vector<Candidate> best_of(const SearchState& state, std::vector<Candidate> all, std::size_t most) {
+  sort_by_score(state, all);
+  std::set<Twins> seen;
+  for (const Trial& trial : state.result.trials) seen.insert(twins_of(trial.candidate));
+  std::vector<Candidate> out;
+  for (Candidate& candidate : all) {
+    if (out.size() == most) break;
+    if (seen.insert(twins_of(candidate)).second) out.push_back(std::move(candidate));
+  }
+  return out;
+}
+
 /// Where trials are real runs, the best tenth by what estimates say is kept and replayed: at least twice as many as are
 /// wanted.
-void sift(SearchState& state, std::vector<Candidate>& all, std::size_t count) {
-  if (state.problem.replays == nullptr) return;
-  sort_by_score(state, all);
-  all.resize(std::min(all.size(), std::max(2 * count, all.size() / 10)));
-  state.replay(all);
+std::vector<Candidate> sifted(const SearchState& state, std::vector<Candidate> all, std::size_t count) {
+  const bool is_replayed = state.problem.replays != nullptr;
+  const std::size_t most = is_replayed ? std::max(2 * count, all.size() / 10) : all.size();
+  std::vector<Candidate> out = best_of(state, std::move(all), most);
+  state.replay(out);  // where there are replays
+  return out;
 }
 
 /// The best by score of those that are not alike: greedily the one with the highest worth, which falls with its
 /// similarity to what was picked before.
-std::vector<Candidate> picked(SearchState& state, std::vector<Candidate> all, std::size_t count) {
-  sift(state, all, count);
+std::vector<Candidate> picked(SearchState& state, std::vector<Candidate> from, std::size_t count) {
+  std::vector<Candidate> all = sifted(state, std::move(from), count);
   const Model& model = state.problem.sampler.target().model;
   std::vector<double> worth;
   std::vector<Shape> shapes;

@@ -75,10 +75,10 @@ struct SearchOptions {
 
 struct SearchResult {
   std::vector<Trial> trials;
-  std::int64_t candidates = 0;  ///< that were estimated
-  std::int64_t too_large = 0;   ///< of them, did not fit into memory
+  std::int64_t candidates = 0;            ///< that were estimated
+  std::int64_t too_large = 0;             ///< of them, did not fit into memory
   std::optional<ShardCurve> shard_curve;  ///< of SearchMethod::Shards, when it has ended
-  Seconds cluster_time;         ///< that all trials take, or would take on the cluster: steps_per_trial steps each
+  Seconds cluster_time;  ///< that all trials take, or would take on the cluster: steps_per_trial steps each
 
   /// The fastest; of equal ones the first. None: nothing ran.
   [[nodiscard]] const Trial* best() const;

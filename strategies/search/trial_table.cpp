@@ -101,6 +101,7 @@ std::vector<std::string> trial_cells(const TrialRow& row) {
 }
 
 std::vector<TrialRow> read_trials(const CsvTable& table) {
+  const bool has_segments = table.has(segment_schema().names.front());
   std::vector<TrialRow> out;
   for (std::size_t i = 0; i < table.size(); ++i) {
     TrialRow row{.trial = static_cast<int>(needed(table, i, "trial")),
@@ -123,7 +124,8 @@ std::vector<TrialRow> read_trials(const CsvTable& table) {
                  .segments = {}};
     for (const std::string& name : autosync_schema().names) row.autosync.push_back(needed(table, i, name));
     for (const std::string& name : strategy_schema().names) row.features.push_back(needed(table, i, name));
-    for (const std::string& name : segment_schema().names) row.segments.push_back(needed(table, i, name));
+    if (has_segments)
+      for (const std::string& name : segment_schema().names) row.segments.push_back(needed(table, i, name));
     out.push_back(std::move(row));
   }
   return out;

@@ -31,7 +31,7 @@ struct TrialRow {
   double shards = 0.0;
   std::vector<double> autosync;  ///< in the order of autosync_schema()
   std::vector<double> features;  ///< in the order of strategy_schema()
-  std::vector<double> segments;  ///< in the order of segment_schema()
+  std::vector<double> segments;  ///< in the order of segment_schema(); empty: of a table from before there were any
 };
 
 /// Steps of one domain compare: of one model on one cluster, with as many workers and samples, said by one evaluator.
@@ -52,7 +52,8 @@ TrialRow trial_row(const Candidate& candidate, const SearchTarget& target, std::
 const std::vector<std::string>& trial_header();
 /// Seconds have all their digits, so that what is read back is the same number.
 std::vector<std::string> trial_cells(const TrialRow& row);
-/// @throws InputError for a table without one of the columns: another schema; or a cell that is not a number.
+/// @throws InputError for a table without one of the columns: another schema; or a cell that is not a number. All
+/// columns of segments may be missing.
 std::vector<TrialRow> read_trials(const CsvTable& table);
 
 }  // namespace simsync

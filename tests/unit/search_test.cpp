@@ -196,6 +196,22 @@ TEST_CASE("where trials are real runs, the best tenth is replayed before trials 
   CHECK(replays.count >= 2 + 10);
 }
 
+TEST_CASE("a guided search tries no twins, and does not end because it has seen them", "[search]") {
+  // Half of all draws are sharded, of which there are few that differ in what they do.
+  const auto method = GENERATE(SearchMethod::Mutate, SearchMethod::AutoSync, SearchMethod::Anneal);
+  const std::map<std::string, std::string> space{{"schedules", "wait-free,sharded"}};
+  Lab lab(space);
+  SearchProblem problem = lab.problem();
+  problem.replays = &lab.estimates;
+  const SearchResult result = search(problem, {.method = method, .trials = 60, .round = 10, .candidates = 100});
+  CHECK(result.trials.size() == 2 + 60);
+  std::vector<Seconds> sharded;
+  for (const Trial& trial : result.trials)
+    if (schedule_of(trial.candidate.strategy) == Schedule::Sharded) sharded.push_back(trial.candidate.estimate.step);
+  std::sort(sharded.begin(), sharded.end());
+  CHECK(std::adjacent_find(sharded.begin(), sharded.end()) == sharded.end());
+}
+
 TEST_CASE("a space that is too large is not searched exhaustively", "[search]") {
   Lab lab;
   CHECK_THROWS_AS(search(lab.problem(), {.method = SearchMethod::Exhaustive}), InputError);

@@ -40,19 +40,24 @@ bool have_segments(const std::vector<TrialRow>& rows) {
   return std::all_of(rows.begin(), rows.end(), [](const TrialRow& row) { return !row.segments.empty(); });
 }
 
-/// All kinds where none is named; of these the ones that this build has and that the tables have the columns for.
+/// @throws CapabilityError for a ranker that this build lacks, InputError for one whose columns the tables lack.
+void expect_usable(RankerKind kind, bool have_segments) {
+  (void)make_ranker(kind);
+  if (kind == RankerKind::Recurrent && !have_segments)
+    throw InputError("a table has no columns of segments ('segment1_bytes' and so on)",
+                     "'simsync search --csv FILE' of this version writes them");
+}
+
+/// All kinds where none is named; of these the ones that can be used.
 std::vector<RankerKind> kinds_of(const RankFlags& flags, bool have_segments) {
   std::vector<RankerKind> out;
   for (const auto& [word, kind] : ranker_words()) {
     const bool is_named = std::find(flags.rankers.begin(), flags.rankers.end(), word) != flags.rankers.end();
     if (!flags.rankers.empty() && !is_named) continue;
     try {
-      (void)make_ranker(kind);
-      if (kind == RankerKind::Recurrent && !have_segments)
-        throw InputError("a table has no columns of segments ('segment1_bytes' and so on)",
-                         "'simsync search --csv FILE' of this version writes them");
+      expect_usable(kind, have_segments);
       out.push_back(kind);
-    } catch (const std::runtime_error& e) {  // one of the two
+    } catch (const std::runtime_error& e) {
       if (is_named) throw;
       std::cerr << "note: left out: " << word << ": " << e.what() << '\n';
     }

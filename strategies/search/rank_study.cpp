@@ -33,12 +33,6 @@ Split split_of(const Rows& rows, double share, std::uint64_t seed) {
   return out;
 }
 
-double accuracy(const Ranker& ranker, const std::vector<Example>& examples) {
-  std::vector<double> scores;
-  for (const Example& example : examples) scores.push_back(ranker.score(example.features));
-  return pairwise_accuracy(examples, scores);
-}
-
 /// What each kind has learned elsewhere.
 using Sources = std::map<RankerKind, std::unique_ptr<Ranker>>;
 
@@ -101,7 +95,7 @@ private:
       const auto ranker = make_ranker(kind);
       ranker->fit(known);
       result.start = "scratch";
-      result.accuracy = accuracy(*ranker, held);
+      result.accuracy = pairwise_accuracy(held, *ranker);
       out_.results.push_back(result);
     }
     const auto source = sources_.find(kind);
@@ -111,7 +105,7 @@ private:
     for (const auto& [word, choice] : transfer_words())
       if (choice == transferred.choice) result.choice = word;
     result.source = static_cast<int>(out_.source);
-    result.accuracy = accuracy(*transferred.ranker, held);
+    result.accuracy = pairwise_accuracy(held, *transferred.ranker);
     out_.results.push_back(result);
   }
 

@@ -24,6 +24,12 @@ double pairwise_accuracy(const std::vector<Example>& examples, const std::vector
   return pairs > 0.0 ? right / pairs : 1.0;
 }
 
+double pairwise_accuracy(const std::vector<Example>& examples, const Ranker& ranker) {
+  std::vector<double> scores;
+  for (const Example& example : examples) scores.push_back(ranker.score(example.features));
+  return pairwise_accuracy(examples, scores);
+}
+
 namespace detail {
 
 double slower_by(const Example& a, const Example& b) {

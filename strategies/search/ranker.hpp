@@ -67,5 +67,7 @@ std::unique_ptr<Ranker> linear_ranker(LinearRankerOptions options = {});
 /// Share of pairs of one domain, nearly equal ones apart, whose order `scores` has as `examples`. Equal scores count
 /// half. Nothing to compare: 1.
 double pairwise_accuracy(const std::vector<Example>& examples, const std::vector<double>& scores);
+/// The same of what `ranker` says of the examples.
+double pairwise_accuracy(const std::vector<Example>& examples, const Ranker& ranker);
 
 }  // namespace simsync

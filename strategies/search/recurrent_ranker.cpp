@@ -225,9 +225,7 @@ private:
       for (std::size_t i = 0; i < std::size(kPenalties); ++i) {
         const auto ranker = begun->copied();
         ranker->learn(fold.known, kPenalties[i]);
-        std::vector<double> scores;
-        for (const Example& example : fold.held) scores.push_back(ranker->score(example.features));
-        accuracies[i].push_back(pairwise_accuracy(fold.held, scores));
+        accuracies[i].push_back(pairwise_accuracy(fold.held, *ranker));
       }
     }
     return kPenalties[first_of_the_best(accuracies)];

@@ -17,12 +17,6 @@ std::unique_ptr<Ranker> learned(TransferChoice choice, const Ranker& source, con
   return out;
 }
 
-double accuracy(const Ranker& ranker, const std::vector<Example>& examples) {
-  std::vector<double> scores;
-  for (const Example& example : examples) scores.push_back(ranker.score(example.features));
-  return pairwise_accuracy(examples, scores);
-}
-
 }  // namespace
 
 const Words<TransferChoice>& transfer_words() {
@@ -36,7 +30,7 @@ Transferred transfer(const Ranker& source, const std::vector<Example>& examples)
   std::vector<std::vector<double>> accuracies(kOrder.size());
   for (const detail::Fold& fold : detail::folds_of(examples))
     for (std::size_t i = 0; i < kOrder.size(); ++i)
-      accuracies[i].push_back(accuracy(*learned(kOrder.at(i), source, fold.known), fold.held));
+      accuracies[i].push_back(pairwise_accuracy(fold.held, *learned(kOrder.at(i), source, fold.known)));
   const TransferChoice choice = kOrder.at(detail::first_of_the_best(accuracies));
   return {learned(choice, source, examples), choice};
 }

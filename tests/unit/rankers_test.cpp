@@ -40,12 +40,6 @@ std::vector<Example> drawn(std::size_t count, std::size_t width, Truth truth, st
   return out;
 }
 
-double accuracy_of(const Ranker& ranker, const std::vector<Example>& examples) {
-  std::vector<double> scores;
-  for (const Example& example : examples) scores.push_back(ranker.score(example.features));
-  return pairwise_accuracy(examples, scores);
-}
-
 /// Kinds that this build has.
 std::vector<RankerKind> kinds() {
   std::vector<RankerKind> out{RankerKind::Linear, RankerKind::AutoSyncLinear, RankerKind::Recurrent};
@@ -95,11 +89,11 @@ TEST_CASE("trees learn an interaction that a linear ranker cannot", "[search]") 
   const auto others = drawn(200, 2, interaction, 2);
   const auto trees = make_ranker(RankerKind::Boosted);
   trees->fit(known);
-  CHECK(accuracy_of(*trees, others) > 0.9);
+  CHECK(pairwise_accuracy(others, *trees) > 0.9);
   const auto linear = linear_ranker();
   linear->fit(known);
   // Pairs on one side of 0.5 are right as often as those on the other side are wrong.
-  CHECK(accuracy_of(*linear, others) < 0.65);
+  CHECK(pairwise_accuracy(others, *linear) < 0.65);
 }
 
 TEST_CASE("trees compare within domains, and by shards where steps nearly tie", "[search]") {
@@ -113,7 +107,7 @@ TEST_CASE("trees compare within domains, and by shards where steps nearly tie", 
   const auto trees = make_ranker(RankerKind::Boosted);
   trees->fit(known);
   auto others = drawn(100, 2, sum_of_two, 2);
-  CHECK(accuracy_of(*trees, others) > 0.9);
+  CHECK(pairwise_accuracy(others, *trees) > 0.9);
   std::vector<Example> ties;
   for (int i = 0; i < 20; ++i)
     ties.push_back({.features = {static_cast<double>(i)}, .step = 1.0 + 1e-5 * i, .shards = 40.0 - i});
@@ -200,15 +194,15 @@ TEST_CASE("a source that ranks alike is used, one that misleads is left", "[sear
     const auto good = source(sum_of_two);
     const Transferred helped = transfer(*good, few);
     CHECK(helped.choice != TransferChoice::Scratch);
-    CHECK(accuracy_of(*helped.ranker, others) > accuracy_of(*scratch, others));
-    CHECK(accuracy_of(*helped.ranker, others) > 0.9);
+    CHECK(pairwise_accuracy(others, *helped.ranker) > pairwise_accuracy(others, *scratch));
+    CHECK(pairwise_accuracy(others, *helped.ranker) > 0.9);
     // Nothing is known of the target: the source as it is, whatever it is worth.
     CHECK(transfer(*good, {}).choice == TransferChoice::Source);
-    CHECK(accuracy_of(*transfer(*source(opposite), {}).ranker, others) < 0.1);
+    CHECK(pairwise_accuracy(others, *transfer(*source(opposite), {}).ranker) < 0.1);
     const auto many = drawn(50, width, sum_of_two, 4);
     const Transferred left = transfer(*source(opposite), many);
     CHECK(left.choice != TransferChoice::Source);
-    CHECK(accuracy_of(*left.ranker, others) > 0.8);
+    CHECK(pairwise_accuracy(others, *left.ranker) > 0.8);
   }
 }
 
@@ -225,7 +219,7 @@ TEST_CASE("transfer falls back to scratch where a source has nothing to say", "[
 #endif
   const auto linear = linear_ranker();
   linear->fit(elsewhere);
-  CHECK(accuracy_of(*transfer(*linear, drawn(60, 12, target, 2)).ranker, drawn(100, 12, target, 3)) > 0.95);
+  CHECK(pairwise_accuracy(drawn(100, 12, target, 3), *transfer(*linear, drawn(60, 12, target, 2)).ranker) > 0.95);
 }
 
 TEST_CASE("a tuned linear ranker is its source where the examples say nothing else", "[search]") {

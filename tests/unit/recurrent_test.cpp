@@ -38,12 +38,6 @@ std::vector<Example> examples(std::size_t count, std::uint64_t seed) {
   return out;
 }
 
-double accuracy_of(const Ranker& ranker, const std::vector<Example>& of) {
-  std::vector<double> scores;
-  for (const Example& example : of) scores.push_back(ranker.score(example.features));
-  return pairwise_accuracy(of, scores);
-}
-
 }  // namespace
 
 TEST_CASE("the gradient of the recurrent network is the slope of its loss", "[search]") {
@@ -84,36 +78,36 @@ TEST_CASE("a recurrent ranker learns what happens where, and little of what a li
   const auto others = examples(150, 2);
   const auto recurrent = detail::recurrent_ranker(features);
   recurrent->fit(known);
-  CHECK(accuracy_of(*recurrent, others) > 0.85);
+  CHECK(pairwise_accuracy(others, *recurrent) > 0.85);
   auto wholes = [](std::vector<Example> of) {
     for (Example& example : of) example.features.resize(3);
     return of;
   };
   const auto linear = linear_ranker({.prior = 0});
   linear->fit(wholes(known));
-  CHECK(accuracy_of(*linear, wholes(others)) < 0.6);
+  CHECK(pairwise_accuracy(wholes(others), *linear) < 0.6);
   // Where the whole says all, the network stays out of the way.
   const auto by_first = [](std::vector<Example> of) {
     for (Example& example : of) example.step = std::exp(example.features[0]);
     return of;
   };
   recurrent->fit(by_first(known));
-  CHECK(accuracy_of(*recurrent, by_first(others)) > 0.98);
+  CHECK(pairwise_accuracy(by_first(others), *recurrent) > 0.98);
 }
 
 TEST_CASE("a tuned recurrent ranker goes on from what it knows", "[search]") {
   const auto ranker = detail::recurrent_ranker({.whole = 3, .prior = 0, .segments = 4});
   ranker->fit(examples(150, 1));
   const auto others = examples(100, 2);
-  const double before = accuracy_of(*ranker, others);
+  const double before = pairwise_accuracy(others, *ranker);
   const auto tuned = ranker->copy();
   tuned->tune(examples(10, 3));
-  CHECK(accuracy_of(*tuned, others) > 0.85);
-  CHECK(accuracy_of(*ranker, others) == before);  // the copy alone has changed
+  CHECK(pairwise_accuracy(others, *tuned) > 0.85);
+  CHECK(pairwise_accuracy(others, *ranker) == before);  // the copy alone has changed
   const auto opposite = [](std::vector<Example> of) {
     for (Example& example : of) example.step = 1.0 / example.step;
     return of;
   };
   tuned->tune(opposite(examples(150, 4)));
-  CHECK(accuracy_of(*tuned, opposite(others)) > 0.7);
+  CHECK(pairwise_accuracy(opposite(others), *tuned) > 0.7);
 }

@@ -22,6 +22,7 @@
 #include "cli/settings.hpp"
 #include "cli/testbed_trials.hpp"
 #include "cli/unknown.hpp"
+#include "cli/worker_pool.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/builders.hpp"
 #include "strategies/reader.hpp"
@@ -52,7 +53,7 @@ struct SearchFlags {
   RankerFlags ranker;
   std::string out;
   std::string csv;
-  int jobs = 1;
+  int jobs = processors();
   bool resume = false;
 
   [[nodiscard]] bool is_measured() const { return evaluator == kMeasure; }
@@ -238,16 +239,34 @@ private:
     };
   }
 
+  /// The fastest of a few hundred noisy trials is too fast to be true, and so is the fastest of many estimates.
   Winners winners_of(const SearchResult& result, ProgressBar& progress) {
-    constexpr int kSteps = 10;  // of each of two runs
-    const auto reference = flags_.is_measured() ? nullptr : replaying_evaluator(problem_, Solver::SimGrid);
-    const StrategyRunner again = flags_.is_measured() ? runner_of(kSteps, progress) : simulated(*reference);
-    const RunAgain run = [&](const std::vector<Strategy>& strategies) {
+    if (flags_.is_measured()) {
+      constexpr int kSteps = 10;
+      constexpr int kTimes = 2;
+      Winners out = fastest_again(shortlist(result, 3, 2), kTimes, again(runner_of(kSteps, progress)));
+      out.how = fmt::format("mean of {} runs more", kTimes);
+      return out;
+    }
+    std::vector<const Trial*> trials = shortlist(result, 1, 1);
+    if (flags_.evaluator == kEstimate) {
+      const Winners replayed = fastest_again(shortlist(result, 8, 4), 1, again(simulated(*replays_)));
+      trials = {replayed.best};
+      if (replayed.builder != nullptr && replayed.builder != replayed.best) trials.push_back(replayed.builder);
+      if (replayed.best == nullptr) return replayed;
+    }
+    const auto reference = replaying_evaluator(problem_, Solver::SimGrid);
+    Winners out = fastest_again(trials, 1, again(simulated(*reference)));
+    out.how = "replayed on SimGrid";
+    return out;
+  }
+
+  static RunAgain again(StrategyRunner runner) {
+    return [runner = std::move(runner)](const std::vector<Strategy>& strategies) {
       std::vector<std::optional<Seconds>> out(strategies.size());
-      again(strategies, [&](std::size_t i, std::optional<Seconds> step) { out[i] = step; });
+      runner(strategies, [&](std::size_t i, std::optional<Seconds> step) { out[i] = step; });
       return out;
     };
-    return flags_.is_measured() ? confirmed_winners(result, run) : replayed_winners(result, run);
   }
 
   void write_best(const Trial& trial) const {
@@ -358,9 +377,10 @@ void setup_search(CLI::App& app, Outcome&) {
       ->capture_default_str();
   add_ranker_flags(*command, flags->ranker);
   command->add_option("--seed", flags->options.seed, "For everything that is drawn")->capture_default_str();
-  command->add_option("--jobs", flags->jobs, "Trials that run side by side, a process each")
-      ->check(whole_number(1, 256))
-      ->capture_default_str();
+  command
+      ->add_option("--jobs", flags->jobs,
+                   "Simulated trials that run side by side, a process each (default: one per processor)")
+      ->check(whole_number(1, 256));
   command->add_option("--out", flags->out, "Write the best strategy to this file, for --strategy")
       ->check(output_file("--out"));
   command->add_option("--csv", flags->csv, "Write a row for every trial to this file, or to standard output with '-'")

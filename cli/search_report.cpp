@@ -66,13 +66,12 @@ std::string gain_text(const Winners& winners) {
   return gain < kTold ? "none: equally fast within 0.1 %" : fmt::format("{:.3f}x", gain);
 }
 
-/// Indices of the fastest trials, at most so many, of builders or of others.
-std::vector<std::size_t> fastest(const SearchResult& result, bool of_builders, std::size_t most) {
-  std::vector<std::size_t> out;
-  for (std::size_t i = 0; i < result.trials.size(); ++i)
-    if (result.trials[i].step && (result.trials[i].round == 0) == of_builders) out.push_back(i);
-  std::stable_sort(out.begin(), out.end(),
-                   [&](std::size_t a, std::size_t b) { return *result.trials[a].step < *result.trials[b].step; });
+/// At most so many of the fastest trials, of builders or of others.
+std::vector<const Trial*> fastest(const SearchResult& result, bool of_builders, std::size_t most) {
+  std::vector<const Trial*> out;
+  for (const Trial& trial : result.trials)
+    if (trial.step && (trial.round == 0) == of_builders) out.push_back(&trial);
+  std::stable_sort(out.begin(), out.end(), [](const Trial* a, const Trial* b) { return *a->step < *b->step; });
   out.resize(std::min(out.size(), most));
   return out;
 }
@@ -90,51 +89,38 @@ Winners winners_so_far(const SearchResult& result) {
   return out;
 }
 
-Winners replayed_winners(const SearchResult& result, const RunAgain& run) {
-  Winners out = winners_so_far(result);
-  std::vector<Strategy> strategies{out.best->candidate.strategy};
-  if (out.builder != nullptr && out.builder != out.best) strategies.push_back(out.builder->candidate.strategy);
-  const auto steps = run(strategies);
-  if (!std::all_of(steps.begin(), steps.end(), [](const auto& step) { return step.has_value(); })) return out;
-  out.step = *steps.front();
-  if (out.builder != nullptr) out.builder_step = *steps.back();
-  out.how = "replayed on SimGrid";
+std::vector<const Trial*> shortlist(const SearchResult& result, std::size_t trials, std::size_t builders) {
+  std::vector<const Trial*> out = fastest(result, false, trials);
+  const std::vector<const Trial*> built = fastest(result, true, builders);
+  out.insert(out.end(), built.begin(), built.end());
   return out;
 }
 
-Winners confirmed_winners(const SearchResult& result, const RunAgain& run) {
-  constexpr std::size_t kTrials = 3;
-  constexpr std::size_t kBuilders = 2;
-  constexpr int kTimes = 2;
-  std::vector<std::size_t> again = fastest(result, false, kTrials);
-  const std::vector<std::size_t> builders = fastest(result, true, kBuilders);
-  again.insert(again.end(), builders.begin(), builders.end());
+Winners fastest_again(const std::vector<const Trial*>& trials, int times, const RunAgain& run) {
   std::vector<Strategy> strategies;
-  for (const std::size_t i : again) strategies.push_back(result.trials[i].candidate.strategy);
-  std::vector<Seconds> sums(again.size());
-  std::vector<bool> failed(again.size(), false);
-  for (int time = 0; time < kTimes; ++time) {
+  for (const Trial* trial : trials) strategies.push_back(trial->candidate.strategy);
+  std::vector<Seconds> sums(trials.size());
+  std::vector<bool> failed(trials.size(), false);
+  for (int time = 0; time < times; ++time) {
     const auto steps = run(strategies);
-    for (std::size_t i = 0; i < again.size(); ++i) {
+    for (std::size_t i = 0; i < trials.size(); ++i) {
       failed[i] = failed[i] || !steps[i];
       sums[i] += steps[i].value_or(Seconds{});
     }
   }
   Winners out;
-  for (std::size_t i = 0; i < again.size(); ++i) {
-    const Trial& trial = result.trials[again[i]];
-    const Seconds step = sums[i] / kTimes;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    const Seconds step = sums[i] / times;
     if (failed[i]) continue;
     if (out.best == nullptr || step < out.step) {
-      out.best = &trial;
+      out.best = trials[i];
       out.step = step;
     }
-    if (trial.round == 0 && (out.builder == nullptr || step < out.builder_step)) {
-      out.builder = &trial;
+    if (trials[i]->round == 0 && (out.builder == nullptr || step < out.builder_step)) {
+      out.builder = trials[i];
       out.builder_step = step;
     }
   }
-  out.how = fmt::format("mean of {} runs more", kTimes);
   return out;
 }
 

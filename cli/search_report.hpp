@@ -25,12 +25,13 @@ Winners winners_so_far(const SearchResult& result);
 /// Runs all of them one after another: their steps, none where one fails.
 using RunAgain = std::function<std::vector<std::optional<Seconds>>(const std::vector<Strategy>& strategies)>;
 
-/// Those with the fastest trials, each replayed by `run`.
-Winners replayed_winners(const SearchResult& result, const RunAgain& run);
+/// The fastest trials that are no builders, at most so many, and the fastest builders, at most so many.
+std::vector<const Trial*> shortlist(const SearchResult& result, std::size_t trials, std::size_t builders);
 
-/// Of the fastest few trials and builders, run again: the fastest of a few hundred noisy trials is too fast to be true.
-/// `run` is called twice, so that slow changes of the machine hit all alike. What fails is left out.
-Winners confirmed_winners(const SearchResult& result, const RunAgain& run);
+/// Of these trials the fastest and the fastest builder, by the mean of so many `times` that all of them are run again.
+/// All are run once before any is run twice, so that slow changes of the machine hit all alike. What fails is left out.
+/// `how` is left to the caller.
+Winners fastest_again(const std::vector<const Trial*>& trials, int times, const RunAgain& run);
 
 struct ReportedSearch {
   const PredictRequest& request;

@@ -17,6 +17,7 @@
 #include <map>
 #include <new>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "cli/failure.hpp"
@@ -191,6 +192,10 @@ private:
 };
 
 }  // namespace
+
+int processors() {
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 256U));
+}
 
 bool run_in_processes(std::size_t count, int jobs, const Work& work,
                       const std::function<void(std::size_t, const std::string&)>& done,

@@ -6,6 +6,9 @@
 
 namespace simsync {
 
+/// Of this machine, at least 1 and at most 256.
+int processors();
+
 /// Calls `work(i)` for i = 0 ... count-1 in `jobs` child processes, each of which takes the next i when it has done
 /// one, and hands the texts to `done` in the order of i, each as soon as it and all before it are there. With one job
 /// everything runs in this process, unless there is a `stop`.

@@ -245,6 +245,7 @@ Profile make_profile(const Model& model, const ProfileRequest& request) {
   Profile profile = choose(model, wanted, std::move(estimate));
   profile.device = request.device;
   profile.precision = request.precision;
+  profile.roofline = wanted.roofline;
   profile.micro_steps = request.micro_steps;
   if (request.recompute != Recompute::None) profile.recomputed = recomputed_layers(model, request.recompute);
   return request.step_time ? profile.scaled_to(*request.step_time) : profile;

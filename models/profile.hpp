@@ -70,6 +70,7 @@ struct Profile {
   Seconds update;          ///< applying the optimizer to all variables on the device
   /// Times that a step goes through forward and backward pass, with `batch` samples each, before the update.
   int micro_steps = 1;
+  Roofline roofline;             ///< what estimates of the same device and precision go by
   std::vector<bool> recomputed;  ///< by LayerId: whether its forward pass is run again before the backward pass
 
   [[nodiscard]] Seconds forward() const;   ///< of one micro-step

@@ -14,6 +14,7 @@ void all_reduce_everything(const BuildRequest& request, Strategy& strategy, bool
 
 /// Gradients are copied into a bucket and back unless they already live there.
 void build_ddp(const BuildRequest& request, const Options& options, Strategy& strategy) {
+  strategy.graph.parallel = model_parallel(request, options);
   all_reduce_everything(request, strategy, true);
   Fusion& fusion = strategy.graph.fusion;
   fusion.kind = FusionKind::Buckets;
@@ -72,9 +73,10 @@ void build_mg_wfbp(const BuildRequest& request, const Options&, Strategy& strate
 }
 
 std::vector<OptionInfo> ddp_options() {
-  return joined({{"bucket", "25MiB", "size at which a bucket is closed"},
-                 {"first_bucket", "1MiB", "the same for the first bucket, so that it leaves early"},
-                 {"gradient_as_bucket_view", "false", "true: gradients live in the buckets, no copies"}},
+  return joined(joined({{"bucket", "25MiB", "size at which a bucket is closed"},
+                        {"first_bucket", "1MiB", "the same for the first bucket, so that it leaves early"},
+                        {"gradient_as_bucket_view", "false", "true: gradients live in the buckets, no copies"}},
+                       model_parallel_options()),
                 collective_options());
 }
 

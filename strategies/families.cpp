@@ -29,6 +29,9 @@ constexpr const char* kWhole = "whole";
 constexpr const char* kSlack = "slack";
 constexpr const char* kBackups = "backups";
 constexpr const char* kNone = "none";
+constexpr const char* kTensor = "tensor";
+constexpr const char* kPipeline = "pipeline";
+constexpr const char* kSchedule = "schedule";
 const OptionInfo kStreams{"streams_per_server", "1", "concurrent streams between a worker and a server"};
 
 std::optional<Bytes> window(const Options& options, const char* name) {
@@ -78,6 +81,29 @@ std::vector<OptionInfo> connection_options(const std::string& shared_process) {
         "a host's server and worker are one process, with one connection to each other host; false: two, with one "
         "each"}},
       server_transport_options(tensorflow_transport()));
+}
+
+std::vector<OptionInfo> model_parallel_options() {
+  return {{kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
+          {kPipeline, "1", "stages that compute one run of layers after another"},
+          {"schedule", "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
+          {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
+          {"sequence", "false",
+           "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"}};
+}
+
+ModelParallel model_parallel(const BuildRequest& request, const Options& options) {
+  constexpr std::int64_t kMostChunks = 100'000;
+  ModelParallel out;
+  out.tensor = static_cast<int>(options.integer(kTensor, 1, request.workers));
+  out.pipeline = static_cast<int>(options.integer(kPipeline, 1, request.workers));
+  out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
+  out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
+  out.sequence = options.boolean("sequence");
+  if (request.workers % out.ranks() != 0)
+    options.fail(kPipeline, fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers",
+                                        out.tensor, out.pipeline, request.workers));
+  return out;
 }
 
 std::vector<OptionInfo> collective_options() {

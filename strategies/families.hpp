@@ -39,6 +39,10 @@ PsSynchronizer waiting_synchronizer(const Options& options);
 std::vector<OptionInfo> connection_options(const std::string& shared_process = "true");
 /// algorithm, compressor, powersgd_rank.
 std::vector<OptionInfo> collective_options();
+/// tensor, pipeline, schedule, chunks and sequence: how several ranks compute a replica together.
+std::vector<OptionInfo> model_parallel_options();
+/// What they say. @throws InputError where they do not divide the workers.
+ModelParallel model_parallel(const BuildRequest& request, const Options& options);
 /// Which hosts serve: auto, workers, cpu-only or all.
 OptionInfo servers_option();
 /// servers and streams_per_server.

@@ -4,6 +4,7 @@
 
 #include "base/units.hpp"
 #include "models/blocks.hpp"
+#include "strategies/model_parallel.hpp"
 #include "strategies/sharding.hpp"
 #include "strategies/synchronizer.hpp"
 
@@ -78,7 +79,8 @@ struct RpcCosts {
 };
 
 struct GraphStrategy {
-  int workers = 0;  ///< data-parallel replicas: the first `workers` GPUs of the cluster
+  int workers = 0;         ///< ranks: the first `workers` GPUs of the cluster
+  ModelParallel parallel;  ///< how many of them compute a replica of the model together; a replica has the batch
   /// Gradient accumulation: parts of a worker's batch that go through forward and backward pass one after another, each
   /// as large, before one update.
   int micro_steps = 1;
@@ -126,6 +128,8 @@ struct GraphStrategy {
   /// Whether the servers and the workers of a host are one process (TensorFlow), so that what they send to another host
   /// takes turns on one connection. false: processes of their own, each with connections of its own.
   bool shared_process = false;
+  /// Of the model; each has a batch of its own.
+  [[nodiscard]] int replicas() const { return workers / parallel.ranks(); }
   friend bool operator==(const GraphStrategy&, const GraphStrategy&) = default;
 };
 

@@ -143,6 +143,16 @@ void read_rpc(const yaml::Node& node, RpcCosts& rpc) {
   m.maybe("rate", [&](const yaml::Node& n) { rpc.rate = n.bandwidth(); });
 }
 
+void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
+  constexpr std::int64_t kMostRanks = 1'000'000;
+  auto m = node.mapping();
+  m.maybe("tensor", [&](const yaml::Node& n) { parallel.tensor = static_cast<int>(n.integer(1, kMostRanks)); });
+  m.maybe("pipeline", [&](const yaml::Node& n) { parallel.pipeline = static_cast<int>(n.integer(1, kMostRanks)); });
+  m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
+  m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
+  m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
+}
+
 void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   constexpr std::int64_t kMostStreams = 1024;
   auto m = node.mapping();
@@ -158,6 +168,7 @@ void read_graph(const yaml::Node& node, GraphStrategy& graph) {
   m.maybe("update_at", [&](const yaml::Node& n) { graph.update_at = n.one_of(update_at_words()); });
   m.maybe("fusion", [&](const yaml::Node& n) { read_fusion(n, graph.fusion); });
   m.maybe("scheduling", [&](const yaml::Node& n) { read_scheduling(n, graph.scheduling); });
+  m.maybe("parallel", [&](const yaml::Node& n) { read_parallel(n, graph.parallel); });
   m.maybe("sharding", [&](const yaml::Node& n) { read_sharding(n, graph.sharding); });
   m.maybe("algorithm", [&](const yaml::Node& n) { graph.algorithm = n.one_of(collective_algorithm_words()); });
   m.maybe("pull_at_step_start", [&](const yaml::Node& n) { graph.pull_at_step_start = n.boolean(); });

@@ -113,15 +113,43 @@ private:
 
 void check_sharding(const Strategy& strategy) {
   const Sharding& sharding = strategy.graph.sharding;
-  const int workers = strategy.graph.workers;
+  const int replicas = strategy.graph.replicas();
   const auto fail = [&](const std::string& what) {
     throw PlanError(fmt::format("strategy '{}': {}", strategy.name, what));
   };
   if (sharding.stage < 1 || sharding.stage > 3) fail(fmt::format("sharding stage {}, expected 1 to 3", sharding.stage));
   if (sharding.whole_variables && sharding.stage != 1) fail("whole_variables needs sharding stage 1");
   if (sharding.prefetch < 0 || sharding.min_unit.count < 0) fail("prefetch and min_unit must not be negative");
-  if (sharding.group < 0 || workers % sharding.group_of(workers) != 0)
-    fail(fmt::format("shard groups of {} ranks do not divide {} workers", sharding.group, workers));
+  if (sharding.group < 0 || replicas % sharding.group_of(replicas) != 0)
+    fail(fmt::format("shard groups of {} ranks do not divide {} {}", sharding.group, replicas,
+                     strategy.graph.parallel.is_trivial() ? "workers" : "replicas"));
+}
+
+/// Ranks of one replica share what they exchange with others: it is dense, and all-reduced or sharded.
+void check_model_parallel(const Strategy& strategy) {
+  const ModelParallel& parallel = strategy.graph.parallel;
+  const auto fail = [&](const std::string& what) {
+    throw PlanError(fmt::format("strategy '{}': {}", strategy.name, what));
+  };
+  if (parallel.tensor < 1 || parallel.pipeline < 1)
+    fail(fmt::format("{} tensor-parallel ranks and {} stages, expected at least 1 of each", parallel.tensor,
+                     parallel.pipeline));
+  if (strategy.graph.workers % parallel.ranks() != 0)
+    fail(fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", parallel.tensor,
+                     parallel.pipeline, strategy.graph.workers));
+  check(PipelineShape{.schedule = parallel.schedule,
+                      .stages = parallel.pipeline,
+                      .micro_batches = strategy.graph.micro_steps,
+                      .chunks = parallel.chunks});
+  if (parallel.is_trivial()) return;
+  for (const VariableStrategy& how : strategy.variables) {
+    const bool whole = how.shards.size() == 1 && !std::holds_alternative<PsSynchronizer>(how.shards[0].synchronizer) &&
+                       !std::holds_alternative<SfbSynchronizer>(how.shards[0].synchronizer);
+    if (!whole || how.compressor != Compressor::None)
+      fail(
+          "replicas of several ranks all-reduce or shard whole gradients: no servers, cut variables, sufficient "
+          "factors or encodings");
+  }
 }
 
 void check_graph(const Strategy& strategy, const Cluster& cluster) {
@@ -185,6 +213,7 @@ bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
 
 void check(const Strategy& strategy, const Model& model, const Cluster& cluster) {
   check_graph(strategy, cluster);
+  check_model_parallel(strategy);
   check_sharding(strategy);
   if (strategy.graph.slack && in_lock_step(strategy))
     throw PlanError(

@@ -65,6 +65,13 @@ std::string sharding_text(const Sharding& sharding) {
   return out + "}\n";
 }
 
+std::string parallel_text(const ModelParallel& parallel) {
+  if (parallel == ModelParallel{}) return {};
+  return fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}}}\n",
+                     parallel.tensor, parallel.pipeline, name_of(parallel.schedule), parallel.chunks,
+                     parallel.sequence);
+}
+
 std::string graph_text(const GraphStrategy& graph) {
   const Fusion& fusion = graph.fusion;
   const Scheduling& scheduling = graph.scheduling;
@@ -94,6 +101,7 @@ std::string graph_text(const GraphStrategy& graph) {
   if (graph.win_next) out += fmt::format("  win_next: {}\n", text_of(*graph.win_next));
   if (graph.slack) out += fmt::format("  slack: {}\n", *graph.slack);
   if (graph.backups > 0) out += fmt::format("  backups: {}\n", graph.backups);
+  out += parallel_text(graph.parallel);
   out += sharding_text(graph.sharding);
   if (graph.random_pull_order) out += "  random_pull_order: true\n";
   return out;

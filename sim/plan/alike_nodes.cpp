@@ -14,8 +14,9 @@ std::string nodes_differ(const Plan& plan, const Cluster& cluster) {
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const NodeGroup& group = cluster.group_of(plan.nodes[i]);
     const bool same_network = group.nic_link == first.nic_link && group.nics == first.nics &&
-                              group.nearest_nics == first.nearest_nics && group.gpus == first.gpus && group.nic_slowdown == first.nic_slowdown &&
-                              group.gpu_direct == first.gpu_direct && group.fabric == first.fabric;
+                              group.nearest_nics == first.nearest_nics && group.gpus == first.gpus &&
+                              group.nic_slowdown == first.nic_slowdown && group.gpu_direct == first.gpu_direct &&
+                              group.fabric == first.fabric;
     if (!same_network) return "nodes differ in their links";
     if (plan.node_begin[i + 1] - plan.node_begin[i] != size) return "nodes differ in their number of ranks";
   }

@@ -25,6 +25,8 @@ enum class Phase : std::uint8_t {
   Update,
   Pull,
   Synchronize,
+  SplitLayer,   ///< what tensor-parallel ranks exchange of a layer
+  Activations,  ///< of a micro-step from stage to stage, or their gradients back
   Start
 };
 const char* name_of(Phase phase);

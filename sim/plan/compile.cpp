@@ -45,6 +45,16 @@ const DeviceClass& PlanWriter::device() const {
   return cluster.devices.at(cluster.group_of(plan.ranks.front().node).device);
 }
 
+std::vector<Place> PlanWriter::places(GroupingId grouping) const {
+  std::vector<Place> out;
+  for (const int rank : plan.grouping(grouping).ranks(0)) out.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
+  return out;
+}
+
+bool PlanWriter::spans_nodes() const {
+  return group_shape(plan, plan.grouping(replicas).ranks(0)).nodes() > 1;
+}
+
 CpuClass PlanWriter::slowest_host() const {
   CpuClass slowest = cluster.group_of(plan.nodes.front()).cpu;
   for (const int node : plan.nodes) {
@@ -106,7 +116,7 @@ void write_updates(PlanWriter& writer) {
   for (const auto& variable : writer.model.variables()) all_bytes += static_cast<double>(variable.bytes().count);
   const auto update = [&](const std::vector<OpId>& after, double bytes, std::int32_t layer, std::string label) {
     Op op;
-    op.grouping = kEachRank;
+    op.grouping = writer.each;
     op.queue = writer.compute;
     op.reason = {Phase::Update, layer, std::move(label)};
     const Seconds duration = all_bytes > 0.0 ? bytes / all_bytes * writer.profile.update : Seconds{0.0};
@@ -135,7 +145,7 @@ void write_updates(PlanWriter& writer) {
     } else {
       after.push_back(writer.micro_steps.back().backward[layer]);
       const OpId done =
-          update(after, bytes_by_layer[layer], static_cast<std::int32_t>(layer), writer.model.layer(layer).name);
+          update(after, bytes_by_layer[layer], writer.layer_number(layer), writer.model.layer(layer).name);
       writer.gates[layer].push_back(done);
       gather_after(writer, writer.gathers[layer], done);
     }
@@ -216,7 +226,11 @@ bool schedules_hosts(const Strategy& strategy) {
   return false;
 }
 
-void write_queues(detail::PlanWriter& writer) {
+}  // namespace
+
+namespace detail {
+
+void write_queues(PlanWriter& writer) {
   const GraphStrategy& graph = writer.strategy.graph;
   writer.compute = writer.add_queue({.name = "compute", .grouping = kEachRank, .slots = 1});
   writer.host = writer.add_queue({.name = "host", .grouping = kEachNode, .slots = writer.slowest_host().threads});
@@ -253,7 +267,7 @@ void write_queues(detail::PlanWriter& writer) {
   writer.pull = add("pull", sender);
 }
 
-}  // namespace
+}  // namespace detail
 
 GroupShape group_shape(const Plan& plan) {
   return {.node_begin = plan.node_begin};
@@ -296,36 +310,31 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   check(strategy, model, cluster);
   SIMSYNC_ASSERT(profile.layers.size() == model.layer_count());
   SIMSYNC_ASSERT(profile.micro_steps == strategy.graph.micro_steps);
-  detail::PlanWriter writer{.model = model,
-                            .profile = profile,
-                            .cluster = cluster,
-                            .strategy = strategy,
-                            .plan = {},
-                            .micro_steps = {},
-                            .backward_left = {},
-                            .server_queue = {},
-                            .gates = {},
-                            .gathers = {},
-                            .to_update = {}};
-  writer.plan.model = model.name();
-  writer.plan.strategy = strategy.name;
-  writer.plan.draws.step_variation = profile.variation;
-  writer.plan.draws.seed = profile.seed;
-  writer.plan.progress.backups = strategy.graph.backups;
-  for (LayerId layer = 0; layer < model.layer_count(); ++layer) writer.plan.layers.push_back(model.layer(layer).name);
-  writer.plan.set_ranks(cluster.workers(strategy.graph.workers));
-  writer.plan.ops.reserve(3 * model.layer_count() + model.variables().size());  // as many as DDP has, and more
-  write_queues(writer);
-  detail::write_compute(writer);
-  detail::write_all_reduce(writer);
-  detail::write_parameter_servers(writer);
-  detail::write_sharded(writer);
-  detail::write_sufficient_factors(writer);
-  detail::write_updates(writer);
-  detail::merge_compute(writer.plan);
-  detail::apply_ratios(writer.plan, cluster.collective);
-  check(writer.plan);
-  return std::move(writer.plan);
+  Plan plan;
+  plan.model = model.name();
+  plan.strategy = strategy.name;
+  plan.draws.step_variation = profile.variation;
+  plan.draws.seed = profile.seed;
+  plan.progress.backups = strategy.graph.backups;
+  plan.set_ranks(cluster.workers(strategy.graph.workers));
+  plan.ops.reserve(3 * model.layer_count() + model.variables().size());  // as many as DDP has, and more
+  detail::PlanWriter writer{.model = model, .profile = profile, .cluster = cluster, .strategy = strategy, .plan = plan};
+  detail::write_queues(writer);
+  if (strategy.graph.parallel.is_trivial()) {
+    for (LayerId layer = 0; layer < model.layer_count(); ++layer) plan.layers.push_back(model.layer(layer).name);
+    detail::write_compute(writer);
+    detail::write_all_reduce(writer);
+    detail::write_parameter_servers(writer);
+    detail::write_sharded(writer);
+    detail::write_sufficient_factors(writer);
+    detail::write_updates(writer);
+  } else {
+    detail::write_stages(writer);
+  }
+  detail::merge_compute(plan);
+  detail::apply_ratios(plan, cluster.collective);
+  check(plan);
+  return plan;
 }
 
 }  // namespace simsync

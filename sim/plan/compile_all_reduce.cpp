@@ -65,9 +65,9 @@ std::vector<Sent> collect(const PlanWriter& writer) {
 /// The framework's wait between the last gradient of a bucket and its launch.
 OpId add_wait(PlanWriter& writer, const Bucket& bucket, const std::string& label, OpId ready) {
   Op wait;
-  wait.grouping = kWholeJob;
+  wait.grouping = writer.replicas;
   wait.body = HostWork{.action = HostAction::Wait,
-                       .at = {.kind = End::Kind::Fixed, .place = {writer.plan.ranks.front().node, -1}},
+                       .at = {.kind = End::Kind::Fixed, .place = {writer.places(writer.replicas).front().node, -1}},
                        .duration = bucket.wait};
   wait.after = {{ready, 0}};
   wait.reason = {Phase::Start, -1, "wait of " + label};
@@ -76,7 +76,7 @@ OpId add_wait(PlanWriter& writer, const Bucket& bucket, const std::string& label
 
 /// Says what runs otherwise than was asked for, and what the framework itself would refuse.
 void note_differences(PlanWriter& writer, const std::vector<Sent>& sent) {
-  const GroupShape group = group_shape(writer.plan);
+  const GroupShape group = group_shape(writer.plan, writer.plan.grouping(writer.replicas).ranks(0));
   const auto hierarchical = [](const Sent& one) {
     return !one.sparse && one.algorithm == CollectiveAlgorithm::Hierarchical;
   };
@@ -95,7 +95,10 @@ void note_differences(PlanWriter& writer, const std::vector<Sent>& sent) {
 class Collectives {
 public:
   Collectives(PlanWriter& writer, const std::vector<Sent>& sent)
-      : w_(writer), sent_(sent), costs_(group_costs(writer.cluster, writer.plan.ranks)) {}
+      : w_(writer),
+        sent_(sent),
+        costs_(group_costs(writer.cluster, writer.places(writer.replicas))),
+        spans_nodes_(writer.spans_nodes()) {}
 
   /// Dense gradients merged by the rule of the framework; every sparse one alone, and launched when a dense one in its
   /// place would be.
@@ -160,7 +163,7 @@ private:
     LayerId lowest = w_.model.layer_count();
     for (const std::size_t member : bucket.members) lowest = std::min(lowest, layer_of(member));
     const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
-    return w_.gradient_ready(lowest, w_.plan.nodes.size() > 1 ? shares.between_nodes : shares.in_node);
+    return w_.gradient_ready(lowest, spans_nodes_ ? shares.between_nodes : shares.in_node);
   }
   [[nodiscard]] LayerId layer_of(std::size_t member) const {
     return w_.model.variable(sent_[member].gradient.variable).layer;
@@ -190,7 +193,7 @@ private:
   [[nodiscard]] Op collective(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, double bytes,
                               const std::string& label) const {
     Op op;
-    op.grouping = kWholeJob;
+    op.grouping = w_.replicas;
     op.queue = w_.communication;
     op.reason = {Phase::Synchronize, -1, label};
     const CollectiveChoice chosen = choice(primitive, algorithm, bytes);
@@ -204,7 +207,7 @@ private:
 
   void launch(const Bucket& bucket, Op op, OpId ready) {
     op.priority = bucket.priority;
-    op.reason.layer = static_cast<std::int32_t>(layer_of(bucket.members.back()));
+    op.reason.layer = w_.layer_number(layer_of(bucket.members.back()));
     op.after = {{ready, 0}};
     // One stream serves in launch order: a later bucket never overtakes an earlier one that is not ready yet.
     const GraphStrategy& graph = w_.strategy.graph;
@@ -218,6 +221,7 @@ private:
   PlanWriter& w_;
   const std::vector<Sent>& sent_;
   GroupCosts costs_;
+  bool spans_nodes_;
   OpId previous_ = -1;
 };
 

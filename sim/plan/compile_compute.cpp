@@ -5,11 +5,13 @@
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <cmath>
 #include <numbers>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
 #include "models/blocks.hpp"
-#include "sim/plan/plan_writer.hpp"
+#include "models/precision.hpp"
+#include "sim/plan/group_stream.hpp"
 
 namespace simsync::detail {
 
@@ -35,6 +37,22 @@ double waiting_for_slowest(const PlanWriter& writer) {
     variation = std::max(variation, writer.cluster.devices.at(writer.cluster.group_of(node).device).compute_variation);
   if (variation <= 0.0) return 1.0;
   return 1.0 + variation * expected_largest(writer.plan.rank_count());
+}
+
+CollectivePrimitive primitive_of(Boxing boxing) {
+  switch (boxing) {
+    case Boxing::AllReduce:
+      return CollectivePrimitive::AllReduce;
+    case Boxing::ReduceScatter:
+      return CollectivePrimitive::ReduceScatter;
+    case Boxing::AllGather:
+      return CollectivePrimitive::AllGather;
+    case Boxing::None:
+    case Boxing::Slice:
+      break;
+  }
+  SIMSYNC_ASSERT(false && "no collective");
+  return CollectivePrimitive::AllReduce;
 }
 
 /// Largest first.
@@ -70,7 +88,8 @@ public:
   }
 
   void write() {
-    w_.plan.waiting = (waiting_ - 1.0) * w_.profile.compute();
+    w_.plan.waiting = std::max(w_.plan.waiting, (waiting_ - 1.0) * w_.profile.compute());
+    if (w_.stage != nullptr) return write_stage();
     const int count = w_.profile.micro_steps;
     const bool each = exchanges_in_every_micro_step(w_.strategy);
     for (int step = 0; step < count; ++step) {
@@ -95,10 +114,84 @@ private:
     visit(Piece{layer, Phase::Backward, &LayerTime::backward});
   }
 
+  /// The passes of a stage, in the order of its schedule.
+  void write_stage() {
+    const ModelParallel& parallel = w_.strategy.graph.parallel;
+    const PipelineShape shape{.schedule = parallel.schedule,
+                              .stages = parallel.pipeline,
+                              .micro_batches = w_.profile.micro_steps,
+                              .chunks = parallel.chunks};
+    MicroStep step;
+    for (auto* ops : {&step.forward, &step.backward, &step.backward_begin}) ops->resize(w_.model.layer_count(), -1);
+    w_.micro_steps.assign(static_cast<std::size_t>(w_.profile.micro_steps), step);
+    if (parallel.tensor > 1) split_.emplace(w_, w_.tensor, QueueId{-1});
+    for (const StageTask& task : stage_order(shape, w_.stage_number)) {
+      const auto first = static_cast<OpId>(w_.plan.ops.size());
+      write_pass(task);
+      const Phase way = task.kind == StageTask::Kind::Forward ? Phase::Forward : Phase::Backward;
+      if (task.kind != StageTask::Kind::BackwardWeight)
+        w_.passes[{way, task.micro_batch, task.chunk}] = {.first = first, .last = previous_};
+    }
+  }
+
+  void write_pass(const StageTask& task) {
+    const StageChunk& chunk = w_.stage->chunks[static_cast<std::size_t>(task.chunk)];
+    MicroStep& step = w_.micro_steps[static_cast<std::size_t>(task.micro_batch)];
+    if (task.kind == StageTask::Kind::Forward) {
+      for (LayerId layer = chunk.begin; layer < chunk.end; ++layer) {
+        exchange(w_.stage->boxing.before_forward[layer], layer, "forward");
+        step.forward[layer] = compute({.layer = layer});
+      }
+      return;
+    }
+    for (LayerId layer = chunk.end; layer-- > chunk.begin;) {
+      if (task.kind == StageTask::Kind::BackwardWeight) {
+        if (weight_share(layer) > 0.0) (void)compute(backward_of(layer), weight_share(layer));
+      } else {
+        step.backward_begin[layer] = static_cast<OpId>(w_.plan.ops.size());
+        exchange(w_.stage->boxing.before_backward[layer], layer, "backward");
+        const double share = task.kind == StageTask::Kind::Backward ? 1.0 : 1.0 - weight_share(layer);
+        for_backward_of(layer, [&](const Piece& piece) {
+          if (piece.phase == Phase::Recompute)
+            exchange(w_.stage->boxing.before_forward[piece.layer], piece.layer, "again");
+          (void)compute(piece, piece.phase == Phase::Backward ? share : 1.0);
+        });
+      }
+      step.backward[layer] = previous_;
+      for (const double share : overlap_shares(w_.strategy.graph))
+        if (w_.backward_left[layer] <= share * w_.backward_pass) step.backward_but.try_emplace(share, previous_);
+    }
+  }
+
+  static Piece backward_of(LayerId layer) { return {layer, Phase::Backward, &LayerTime::backward}; }
+
+  /// Of a backward pass, what gives the gradients of weights: of a product with them half.
+  [[nodiscard]] double weight_share(LayerId layer) const {
+    constexpr double kOfProducts = 0.5;
+    const Layer& one = w_.model.layer(layer);
+    return one.kind == LayerKind::Dense || one.kind == LayerKind::Conv ? kOfProducts : 0.0;
+  }
+
+  /// What tensor-parallel ranks exchange before a pass of a layer; the pass waits for it.
+  void exchange(const std::vector<BoxingStep>& steps, LayerId layer, const char* pass) {
+    if (!split_) return;
+    for (const BoxingStep& step : steps) {
+      constexpr double kFull = 4.0;
+      const double width = has_half_activations(w_.profile.precision) ? 2.0 : kFull;
+      double bytes = step.bytes * width / kFull * static_cast<double>(w_.profile.batch);
+      if (step.kind == Boxing::AllGather) bytes /= split_->ranks();
+      Reason reason{Phase::SplitLayer, w_.layer_number(layer),
+                    fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
+      std::vector<OpId> after;
+      if (previous_ >= 0) after.push_back(previous_);
+      previous_ = split_->launch({.primitive = primitive_of(step.kind)}, bytes, std::move(reason), after);
+    }
+  }
+
   /// The next op of the compute stream.
   OpId add(Reason reason, Compute work) {
     Op op;
-    op.grouping = kEachRank;
+    op.grouping = w_.each;
     op.queue = w_.compute;
     op.reason = std::move(reason);
     op.body = std::move(work);
@@ -107,7 +200,7 @@ private:
   }
 
   OpId compute(const Piece& piece, double fraction = 1.0) {
-    const auto layer = static_cast<std::int32_t>(piece.layer);
+    const std::int32_t layer = w_.layer_number(piece.layer);
     const Seconds duration = fraction * waiting_ * time_of(piece);
     Compute work{.duration = duration, .parts = {{layer, piece.phase, duration}}, .samples = {}};
     if (drawn_)
@@ -166,6 +259,7 @@ private:
   bool drawn_;
   std::map<LayerId, Block> block_ending_at_;  ///< empty when nothing is computed again
   Seconds pass_;                              ///< one backward pass
+  std::optional<GroupStream> split_;          ///< of tensor-parallel ranks
   OpId previous_ = -1;
 };
 

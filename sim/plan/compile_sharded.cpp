@@ -11,78 +11,46 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "sim/plan/compile.hpp"
-#include "sim/plan/plan_writer.hpp"
+#include "sim/plan/group_stream.hpp"
 #include "sim/plan/units.hpp"
 
 namespace simsync::detail {
 namespace {
 
-/// Collectives of the groups of one grouping, on a stream of their own, in the order in which they are written.
-class Stream {
-public:
-  Stream(PlanWriter& writer, GroupingId grouping, QueueId queue) : w_(writer), grouping_(grouping), queue_(queue) {
-    std::vector<Place> ranks;
-    for (const int rank : w_.plan.grouping(grouping).ranks(0))
-      ranks.push_back(w_.plan.ranks[static_cast<std::size_t>(rank)]);
-    costs_ = group_costs(w_.cluster, ranks);
-  }
-
-  [[nodiscard]] int ranks() const { return costs_.shape.ranks(); }
-
-  /// The next one. All-gather: `bytes` are what each rank contributes.
-  OpId launch(const CollectiveKind& kind, double bytes, const std::string& label, const std::vector<OpId>& after) {
-    const CollectivePrimitive primitive = kind.primitive;
-    const bool chooses = primitive == CollectivePrimitive::AllReduce;
-    const CollectiveAlgorithm asked = chooses ? w_.strategy.graph.algorithm : CollectiveAlgorithm::Auto;
-    const CollectiveChoice choice = choose(primitive, asked, costs_, bytes);
-    Op op;
-    op.grouping = grouping_;
-    op.queue = queue_;
-    op.reason = {Phase::Synchronize, -1, label};
-    op.body =
-        Collective{.primitive = primitive,
-                   .algorithm = choice.algorithm,
-                   .protocol = choice.protocol,
-                   .root = kind.root,
-                   .bytes = bytes,
-                   .setup = collective_setup(w_.cluster.collective, bytes) + w_.strategy.graph.per_operation_cost};
-    for (const OpId id : after) op.after.push_back({id, 0});
-    if (previous_ >= 0) op.after.push_back({previous_, 0});
-    return previous_ = w_.add(std::move(op));
-  }
-
-private:
-  PlanWriter& w_;
-  GroupingId grouping_;
-  QueueId queue_;
-  GroupCosts costs_;
-  OpId previous_ = -1;
-};
-
-/// Shard groups are consecutive ranks; a replica group has the ranks of the same place in them.
+/// Shard groups are consecutive ranks of those that hold the same variables; a replica group has the ranks of the same
+/// place in them.
 struct ShardGroups {
   GroupingId shard = kWholeJob;
   GroupingId replica = kEachRank;
 };
 
-GroupingId add_grouping(Plan& plan, const std::string& name, int size, bool consecutive) {
-  const int ranks = plan.rank_count();
-  std::vector<int> group_of;
-  for (int rank = 0; rank < ranks; ++rank) group_of.push_back(consecutive ? rank / size : rank % size);
-  plan.groupings.emplace_back(name, std::move(group_of));
-  return static_cast<GroupingId>(plan.groupings.size()) - 1;
+GroupingId add_grouping(const PlanWriter& writer, const std::string& name, int size, bool consecutive) {
+  const Grouping& all = writer.plan.grouping(writer.replicas);
+  std::vector<int> group_of(static_cast<std::size_t>(writer.plan.rank_count()), -1);
+  int begin = 0;
+  for (int group = 0; group < all.count(); ++group) {
+    const auto ranks = all.ranks(group);
+    const auto count = static_cast<int>(ranks.size());
+    for (int i = 0; i < count; ++i)
+      group_of[static_cast<std::size_t>(ranks[static_cast<std::size_t>(i)])] =
+          begin + (consecutive ? i / size : i % size);
+    begin += consecutive ? count / size : size;
+  }
+  writer.plan.groupings.emplace_back(name, std::move(group_of));
+  return static_cast<GroupingId>(writer.plan.groupings.size()) - 1;
 }
 
-ShardGroups add_groups(Plan& plan, int size) {
-  if (size == plan.rank_count()) return {};
-  if (size == 1) return {.shard = kEachRank, .replica = kWholeJob};
+ShardGroups add_groups(const PlanWriter& writer, int size) {
+  const Plan& plan = writer.plan;
+  if (size == static_cast<int>(plan.grouping(writer.replicas).ranks(0).size()))
+    return {.shard = writer.replicas, .replica = writer.each};
+  if (size == 1) return {.shard = writer.each, .replica = writer.replicas};
   const auto nodes = static_cast<int>(plan.nodes.size());
-  bool are_nodes = true;
+  bool are_nodes = writer.replicas == kWholeJob;
   for (int node = 0; node < nodes; ++node)
     are_nodes = are_nodes && static_cast<int>(plan.grouping(kEachNode).ranks(node).size()) == size;
-  const GroupingId shard = are_nodes ? kEachNode : add_grouping(plan, "shard", size, true);
-  return {.shard = shard, .replica = add_grouping(plan, "replica", size, false)};
+  const GroupingId shard = are_nodes ? kEachNode : add_grouping(writer, "shard", size, true);
+  return {.shard = shard, .replica = add_grouping(writer, "replica", size, false)};
 }
 
 class Writer {
@@ -91,7 +59,7 @@ public:
       : w_(writer),
         sharding_(writer.strategy.graph.sharding),
         units_(std::move(units)),
-        groups_(add_groups(w_.plan, sharding_.group_of(w_.plan.rank_count()))),
+        groups_(add_groups(w_, sharding_.group_of(w_.strategy.graph.replicas()))),
         shard_(stream("shard", groups_.shard)),
         replica_(stream("replica", groups_.replica)) {}
 
@@ -106,9 +74,9 @@ public:
   }
 
 private:
-  Stream stream(const char* name, GroupingId grouping) {
+  GroupStream stream(const char* name, GroupingId grouping) {
     QueueId queue = -1;
-    if (grouping == kWholeJob) {
+    if (grouping == w_.replicas) {
       queue = w_.communication;
     } else if (w_.plan.grouping(grouping).ranks(0).size() > 1) {
       queue = w_.add_queue({.name = fmt::format("{} communication", name), .grouping = grouping, .slots = 1});
@@ -128,7 +96,7 @@ private:
   OpId gather(const Unit& unit, const char* pass, const std::vector<OpId>& after) {
     return shard_.launch({.primitive = CollectivePrimitive::AllGather},
                          bytes_of(unit.variables, sharding_.param_dtype) / shard_.ranks(),
-                         fmt::format("{} ({}){}", unit.label, pass, of_step()), after);
+                         reason(fmt::format("{} ({}){}", unit.label, pass, of_step())), after);
   }
 
   /// Of a label: which of several micro-steps it belongs to.
@@ -137,6 +105,8 @@ private:
     const bool last = step_ + 1 == w_.micro_steps.size();
     return fmt::format(", micro-step {}", last ? w_.profile.micro_steps : static_cast<int>(step_) + 1);
   }
+
+  static Reason reason(std::string label) { return {Phase::Synchronize, -1, std::move(label)}; }
 
   void gate(OpId op, OpId gathered) { w_.plan.ops[static_cast<std::size_t>(op)].after.push_back({gathered, 0}); }
 
@@ -165,9 +135,9 @@ private:
     const auto owned = owned_variables(w_.model, w_.strategy);
     for (std::size_t rank = 0; rank < owned.size(); ++rank) {
       if (owned[rank].empty()) continue;
-      const OpId sent =
-          shard_.launch({.primitive = CollectivePrimitive::Broadcast, .root = static_cast<int>(rank)},
-                        bytes_of(owned[rank], sharding_.param_dtype), fmt::format("variables of rank {}", rank), {});
+      const OpId sent = shard_.launch({.primitive = CollectivePrimitive::Broadcast, .root = static_cast<int>(rank)},
+                                      bytes_of(owned[rank], sharding_.param_dtype),
+                                      reason(fmt::format("variables of rank {}", rank)), {});
       std::set<LayerId> waiting;
       for (const VariableId id : owned[rank]) {
         const LayerId layer = w_.model.variable(id).layer;
@@ -204,15 +174,17 @@ private:
   /// When the backward pass of its first layer has ended.
   void reduce(const Unit& unit, LayerId first) {
     const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
-    OpId ready = w_.gradient_ready(w_.micro_steps[step_], first,
-                                   w_.plan.nodes.size() > 1 ? shares.between_nodes : shares.in_node);
+    OpId ready =
+        w_.gradient_ready(w_.micro_steps[step_], first, w_.spans_nodes() ? shares.between_nodes : shares.in_node);
     double bytes = bytes_of(unit.variables, sharding_.reduce_dtype);
     if (shard_.ranks() > 1) {
-      ready = shard_.launch({.primitive = CollectivePrimitive::ReduceScatter}, bytes, unit.label + of_step(), {ready});
+      ready = shard_.launch({.primitive = CollectivePrimitive::ReduceScatter}, bytes, reason(unit.label + of_step()),
+                            {ready});
       bytes /= shard_.ranks();
     }
     if (replica_.ranks() > 1)
-      ready = replica_.launch({.primitive = CollectivePrimitive::AllReduce}, bytes, unit.label + of_step(), {ready});
+      ready = replica_.launch({.primitive = CollectivePrimitive::AllReduce}, bytes, reason(unit.label + of_step()),
+                              {ready});
     if (step_ + 1 < w_.micro_steps.size()) return;
     for (const VariableId id : unit.variables) w_.to_update.emplace_back(id, ready);
   }
@@ -221,8 +193,8 @@ private:
   const Sharding& sharding_;
   std::vector<Unit> units_;
   ShardGroups groups_;
-  Stream shard_;
-  Stream replica_;
+  GroupStream shard_;
+  GroupStream replica_;
   std::size_t step_ = 0;  ///< the micro-step that is written
 };
 

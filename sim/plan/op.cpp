@@ -30,6 +30,10 @@ const char* name_of(Phase phase) {
       return "pull";
     case Phase::Synchronize:
       return "synchronize";
+    case Phase::SplitLayer:
+      return "split layer";
+    case Phase::Activations:
+      return "activations";
     case Phase::Start:
       return "start";
   }

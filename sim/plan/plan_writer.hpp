@@ -3,11 +3,13 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "models/profile.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/plan/plan.hpp"
+#include "strategies/stage_model.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/wire_bytes.hpp"
 
@@ -27,6 +29,12 @@ struct HostPassRates {
 };
 HostPass host_pass(const CpuClass& cpu, const HostPassRates& rates, double bytes);
 
+/// A stretch of the compute stream.
+struct Stretch {
+  OpId first = -1;
+  OpId last = -1;
+};
+
 /// Ops of a micro-step, by layer.
 struct MicroStep {
   std::vector<OpId> forward;
@@ -36,18 +44,22 @@ struct MicroStep {
   std::map<double, OpId> backward_but;
 };
 
-/// A plan in the making and what all parts of compile look at.
+/// A plan in the making and what all parts of compile look at. Where replicas of the model are several ranks, each
+/// stage has one, with the model, the profile and the strategy of what a rank of it holds; all add to one plan.
 struct PlanWriter {
   const Model& model;
   const Profile& profile;
   const Cluster& cluster;
   const Strategy& strategy;
-  Plan plan;
+  Plan& plan;
+  GroupingId each = kEachRank;      ///< the ranks that it is about, each alone
+  GroupingId replicas = kWholeJob;  ///< those of them that hold the same variables
+  std::int32_t first_layer = 0;     ///< in Plan::layers: the first of `model`
 
   /// The first and the last; those between, too, where each of them exchanges something.
-  std::vector<MicroStep> micro_steps;
-  std::vector<Seconds> backward_left;  ///< by layer: of a backward pass, what comes after its own
-  Seconds backward_pass;
+  std::vector<MicroStep> micro_steps = {};
+  std::vector<Seconds> backward_left = {};  ///< by layer: of a backward pass, what comes after its own
+  Seconds backward_pass = {};
   QueueId compute = -1;        ///< compute stream of each device
   QueueId host = -1;           ///< threads of each node's host
   QueueId communication = -1;  ///< stream of collectives
@@ -56,15 +68,30 @@ struct PlanWriter {
   QueueId inside_node = -1;  ///< stream of collectives among the devices of a node
   QueueId push = -1;         ///< scheduled sends, -1: unscheduled
   QueueId pull = -1;
-  std::map<Place, QueueId> server_queue;  ///< of every server; on a host with ranks `host`
+  std::map<Place, QueueId> server_queue = {};  ///< of every server; on a host with ranks `host`
 
   /// Ops that the next iteration's forward of a layer waits for, by layer.
-  std::vector<std::vector<OpId>> gates;
+  std::vector<std::vector<OpId>> gates = {};
   /// Gathers of sharded parameters for a step, by layer: each waits for the updates of these in the step before.
-  std::vector<std::set<OpId>> gathers;
+  std::vector<std::set<OpId>> gathers = {};
   double update_share = 1.0;  ///< of a sharded variable that each rank updates
   /// Ops after which a worker's copy of a variable is up to date apart from the optimizer step on the worker.
-  std::vector<std::pair<VariableId, OpId>> to_update;
+  std::vector<std::pair<VariableId, OpId>> to_update = {};
+
+  const StageModel* stage = nullptr;  ///< whose `model` it is; null: replicas are single ranks
+  int stage_number = 0;
+  GroupingId tensor = kEachRank;  ///< of those that split layers
+  /// Passes of a stage by direction (Phase::Forward or Backward), micro-step and chunk.
+  std::map<std::tuple<Phase, int, int>, Stretch> passes = {};
+
+  /// Where the ranks of the first group of a grouping run.
+  [[nodiscard]] std::vector<Place> places(GroupingId grouping) const;
+  /// Whether what holds the same variables lies on several nodes.
+  [[nodiscard]] bool spans_nodes() const;
+  /// A layer of `model` for Reason and ComputePart.
+  [[nodiscard]] std::int32_t layer_number(LayerId layer) const {
+    return first_layer + static_cast<std::int32_t>(layer);
+  }
 
   OpId add(Op op);  ///< @throws PlanError above kMostOps
   QueueId add_queue(Queue queue);
@@ -105,6 +132,10 @@ bool exchanges_in_every_micro_step(const Strategy& strategy);
 /// Forward and backward of every layer, one op each, in each of PlanWriter::micro_steps. In lock step they last as long
 /// as on the slowest rank (DeviceClass::compute_variation).
 void write_compute(PlanWriter& writer);
+/// The queues that a strategy needs, for all ranks.
+void write_queues(PlanWriter& writer);
+/// All of a strategy whose replicas are several ranks; `whole` is about the whole model and all ranks.
+void write_stages(PlanWriter& whole);
 /// Shards on collectives in launch order: dense ones fused and all-reduced, rows of sparse ones all-gathered.
 void write_all_reduce(PlanWriter& writer);
 /// Shards on parameter servers: copy, aggregate, push, update, pull.

@@ -14,17 +14,7 @@ public:
   ExchangeWriter(const Cluster& cluster, const ServerExchange& exchange)
       : exchange_(exchange),
         model_(exchange.name, 1, "sample"),
-        writer_{.model = model_,
-                .profile = profile_,
-                .cluster = cluster,
-                .strategy = strategy_,
-                .plan = {},
-                .micro_steps = {},
-                .backward_left = {},
-                .server_queue = {},
-                .gates = {},
-                .gathers = {},
-                .to_update = {}},
+        writer_{.model = model_, .profile = profile_, .cluster = cluster, .strategy = strategy_, .plan = plan_},
         ops_(writer_) {
     plan().model = plan().strategy = exchange.name;
     plan().set_ranks(exchange.ranks);
@@ -115,6 +105,7 @@ private:
   Model model_;
   Profile profile_;
   Strategy strategy_;
+  Plan plan_;
   detail::PlanWriter writer_;
   detail::ServerOps ops_;
 };

@@ -89,8 +89,8 @@ private:
 
   const Queue* queue_;
   int in_service_ = 0;
-  double in_use_ = 0.0;     ///< slots
-  double in_flight_ = 0.0;  ///< bytes
+  double in_use_ = 0.0;           ///< slots
+  double in_flight_ = 0.0;        ///< bytes
   std::vector<Waiting> waiting_;  ///< a heap: who has to be served first is in front
   std::vector<Waiting> passed_;   ///< that a strict queue looked behind; empty but in next()
 };

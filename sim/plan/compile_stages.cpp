@@ -1,0 +1,204 @@
+// Strategies whose replicas are several ranks: tensor parallelism inside of stages, a pipeline of stages, and among
+// those that hold the same variables the gradients as in data parallelism.
+//
+// A rank sends per micro-step and split layer what strategies/split_layers.hpp says; from stage to stage go the
+// activations of a micro-step and back their gradients, on a stream for each direction. Gradients are exchanged over
+// Plan groupings `replicas`, one for each stage.
+#include <fmt/format.h>
+
+#include <deque>
+
+#include "models/precision.hpp"
+#include "sim/plan/compile.hpp"
+#include "sim/plan/group_stream.hpp"
+#include "sim/plan/stage_profile.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// What compile knows of one stage, for a writer of its own.
+struct Stage {
+  StageModel part;
+  Profile profile;
+  Strategy strategy;
+};
+
+Strategy stage_strategy(const Strategy& whole, const StageModel& part) {
+  Strategy out{.name = whole.name, .graph = whole.graph, .variables = {}};
+  for (VariableId id = 0; id < part.variable_of.size(); ++id) {
+    VariableStrategy entry = whole.variables[part.variable_of[id]];
+    entry.variable = id;
+    entry.shards.front().elements = part.model.variable(id).elements();
+    out.variables.push_back(std::move(entry));
+  }
+  return out;
+}
+
+/// One end of a transfer of activations.
+struct PassEnd {
+  int stage = 0;
+  int chunk = 0;
+};
+
+class StagesWriter {
+public:
+  explicit StagesWriter(PlanWriter& whole)
+      : whole_(whole),
+        plan_(whole.plan),
+        parallel_(whole.strategy.graph.parallel),
+        mesh_(parallel_, whole.strategy.graph.workers) {
+    for (StageModel& part : stage_models(whole.model, parallel_)) {
+      Profile profile = stage_profile(whole.profile, whole.model, part);
+      Strategy strategy = stage_strategy(whole.strategy, part);
+      stages_.push_back({std::move(part), std::move(profile), std::move(strategy)});
+    }
+  }
+
+  void write() {
+    for (int stage = 0; stage < mesh_.stages(); ++stage) add_writer(stage);
+    for (PlanWriter& writer : writers_) write_compute(writer);
+    write_activations();
+    for (PlanWriter& writer : writers_) {
+      write_all_reduce(writer);
+      write_sharded(writer);
+    }
+    write_shared_table();
+    for (PlanWriter& writer : writers_) write_updates(writer);
+  }
+
+private:
+  /// Ranks for which `group_of` says -1 take no part.
+  template <typename GroupOf>
+  GroupingId add_grouping(const std::string& name, const GroupOf& group_of) {
+    std::vector<int> groups;
+    for (int rank = 0; rank < mesh_.ranks(); ++rank) groups.push_back(group_of(mesh_.place_of(rank)));
+    plan_.groupings.emplace_back(name, std::move(groups));
+    return static_cast<GroupingId>(plan_.groupings.size()) - 1;
+  }
+
+  void add_writer(int number) {
+    Stage& stage = stages_[static_cast<std::size_t>(number)];
+    PlanWriter& writer = writers_.emplace_back(PlanWriter{.model = stage.part.model,
+                                                          .profile = stage.profile,
+                                                          .cluster = whole_.cluster,
+                                                          .strategy = stage.strategy,
+                                                          .plan = plan_});
+    writer.stage = &stage.part;
+    writer.stage_number = number;
+    writer.first_layer = static_cast<std::int32_t>(plan_.layers.size());
+    for (LayerId id = 0; id < stage.part.model.layer_count(); ++id)
+      plan_.layers.push_back(stage.part.model.layer(id).name);
+    writer.compute = whole_.compute;
+    const std::string suffix = mesh_.stages() > 1 ? fmt::format(" of stage {}", number) : "";
+    const auto here = [&](const MeshPlace& place, int group) { return place.stage == number ? group : -1; };
+    if (mesh_.stages() > 1)
+      writer.each = add_grouping("ranks" + suffix, [&](const MeshPlace& place) {
+        return here(place, place.replica * mesh_.tensor() + place.tensor);
+      });
+    writer.replicas =
+        add_grouping("replicas" + suffix, [&](const MeshPlace& place) { return here(place, place.tensor); });
+    if (mesh_.tensor() > 1)
+      writer.tensor =
+          add_grouping("tensor" + suffix, [&](const MeshPlace& place) { return here(place, place.replica); });
+    writer.communication = writer.add_queue({.name = "communication", .grouping = writer.replicas, .slots = 1});
+  }
+
+  PlanWriter& writer_of(int stage) { return writers_[static_cast<std::size_t>(stage)]; }
+
+  /// Pairs of ranks with the same place in two stages.
+  GroupingId pairs(int one, int other) {
+    return add_grouping(
+        fmt::format("stages {} and {}", std::min(one, other), std::max(one, other)), [&](const MeshPlace& place) {
+          return place.stage == one || place.stage == other ? place.replica * mesh_.tensor() + place.tensor : -1;
+        });
+  }
+
+  void write_activations() {
+    const int count = mesh_.stages() * parallel_.chunks;
+    const int neighbors = parallel_.chunks > 1 ? mesh_.stages() : mesh_.stages() - 1;
+    if (mesh_.stages() == 1) return;
+    for (int stage = 0; stage < neighbors; ++stage) {
+      const int next = (stage + 1) % mesh_.stages();
+      const GroupingId grouping = mesh_.stages() == 2 && stage == 1 ? pairs_.front() : pairs(stage, next);
+      pairs_.push_back(grouping);
+      const auto queue = [&](const char* name) {
+        return whole_.add_queue({.name = name, .grouping = grouping, .slots = 1});
+      };
+      const QueueId onward = queue("activations");
+      const QueueId back = queue("activation gradients");
+      for (int chunk = stage; chunk + 1 < count; chunk += mesh_.stages()) {
+        const PassEnd from{stage, chunk / mesh_.stages()};
+        const PassEnd to{next, (chunk + 1) / mesh_.stages()};
+        for (int step = 0; step < whole_.profile.micro_steps; ++step) {
+          send(Phase::Forward, from, to, {grouping, onward}, step);
+          send(Phase::Backward, to, from, {grouping, back}, step);
+        }
+      }
+    }
+  }
+
+  struct Channel {
+    GroupingId grouping = kWholeJob;
+    QueueId queue = -1;
+  };
+
+  void send(Phase pass, const PassEnd& from, const PassEnd& to, const Channel& channel, int step) {
+    constexpr double kFull = 4.0;
+    const double width = has_half_activations(whole_.profile.precision) ? 2.0 : kFull;
+    const PassEnd& receives = pass == Phase::Forward ? to : from;
+    const StageChunk& chunk =
+        stages_[static_cast<std::size_t>(receives.stage)].part.chunks[static_cast<std::size_t>(receives.chunk)];
+    const double bytes = chunk.received_bytes * width / kFull * static_cast<double>(whole_.profile.batch);
+    const OpId sent = writer_of(from.stage).passes.at({pass, step, from.chunk}).last;
+    const OpId waits = writer_of(to.stage).passes.at({pass, step, to.chunk}).first;
+    auto& stream = streams_.try_emplace(channel.queue, whole_, channel.grouping, channel.queue).first->second;
+    Reason reason{Phase::Activations, -1,
+                  fmt::format("{}micro-step {} from stage {} to {}", pass == Phase::Forward ? "" : "gradients of ",
+                              step + 1, from.stage, to.stage)};
+    // Ranks of a pair stand in the order of their stages.
+    const OpId arrives =
+        stream.launch({.primitive = CollectivePrimitive::SendReceive, .root = from.stage < to.stage ? 0 : 1}, bytes,
+                      std::move(reason), {sent});
+    plan_.ops[static_cast<std::size_t>(waits)].after.push_back({arrives, 0});
+  }
+
+  /// A table that the first stage looks up and the last one multiplies with has two gradients, which both need summed.
+  void write_shared_table() {
+    std::vector<PlanWriter*> holders;
+    for (PlanWriter& writer : writers_)
+      if (writer.stage->shared_copy) holders.push_back(&writer);
+    if (holders.size() < 2) return;
+    const GroupingId grouping = pairs(holders.front()->stage_number, holders.back()->stage_number);
+    GroupStream stream(whole_, grouping, -1);
+    std::vector<OpId> ready;
+    double bytes = 0.0;
+    for (PlanWriter* writer : holders) {
+      const VariableId copy = *writer->stage->shared_copy;
+      const Variable& variable = writer->model.variable(copy);
+      bytes = wire_bytes(variable, writer->strategy.variables[copy], variable.elements(), writer->samples());
+      const auto own = std::find_if(writer->to_update.begin(), writer->to_update.end(),
+                                    [&](const auto& update) { return update.first == copy; });
+      ready.push_back(own != writer->to_update.end() ? own->second : writer->gradient_ready(variable.layer));
+    }
+    const OpId summed = stream.launch({.primitive = CollectivePrimitive::AllReduce}, bytes,
+                                      {Phase::Synchronize, -1, "tied table"}, ready);
+    for (PlanWriter* writer : holders) writer->to_update.emplace_back(*writer->stage->shared_copy, summed);
+  }
+
+  PlanWriter& whole_;
+  Plan& plan_;
+  const ModelParallel& parallel_;
+  ModelMesh mesh_;
+  std::deque<Stage> stages_;
+  std::deque<PlanWriter> writers_;
+  std::vector<GroupingId> pairs_;  ///< by stage: with the next one
+  std::map<QueueId, GroupStream> streams_;
+};
+
+}  // namespace
+
+void write_stages(PlanWriter& whole) {
+  StagesWriter(whole).write();
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,165 @@
+#include "strategies/stage_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.hpp"
+#include "models/blocks.hpp"
+#include "strategies/pipeline/stage_blocks.hpp"
+
+namespace simsync {
+namespace {
+
+/// The layers of a run of the whole model, from `begin` to before `end`.
+struct Run {
+  LayerId begin = 0;
+  LayerId end = 0;
+};
+
+std::vector<Run> runs_of(const Model& model, const ModelParallel& parallel) {
+  const int count = parallel.pipeline * parallel.chunks;
+  if (count == 1) return {{0, model.layer_count()}};
+  const std::vector<Block> blocks = blocks_of(model);
+  if (static_cast<int>(blocks.size()) < count)
+    throw PlanError(
+        fmt::format("model '{}' has {} blocks (layers whose names agree up to a number), which {} stages "
+                    "of {} chunk{} cannot share",
+                    model.name(), blocks.size(), parallel.pipeline, parallel.chunks, parallel.chunks == 1 ? "" : "s"));
+  const BlockCounts counts = spread_blocks(static_cast<int>(blocks.size()), count);
+  std::vector<Run> out;
+  std::size_t next = 0;
+  for (const int of_chunk : counts) {
+    const LayerId begin = out.empty() ? 0 : out.back().end;
+    next += static_cast<std::size_t>(of_chunk);
+    out.push_back({begin, next == blocks.size() ? model.layer_count() : blocks[next].first});
+  }
+  return out;
+}
+
+/// A dense layer that multiplies with the table of an embedding.
+bool is_tied(const Model& model, const Layer& layer) {
+  return layer.kind == LayerKind::Dense && layer.dense_rows > 0.0 &&
+         std::none_of(layer.variables.begin(), layer.variables.end(),
+                      [&](VariableId id) { return model.variable(id).shape.size() > 1; });
+}
+
+/// The table that tied layers multiply with: the first of an embedding.
+std::optional<VariableId> table_of(const Model& model) {
+  for (const Variable& variable : model.variables())
+    if (model.layer(variable.layer).kind == LayerKind::Embedding)
+      return static_cast<VariableId>(&variable - model.variables().data());
+  return std::nullopt;
+}
+
+class Builder {
+public:
+  Builder(const Model& model, const ModelParallel& parallel)
+      : whole_(model),
+        parallel_(parallel),
+        splits_(parallel.tensor > 1 ? megatron_splits(model, parallel.sequence)
+                                    : std::vector<LayerSplit>(model.layer_count(), LayerSplit::Whole)),
+        steps_(boxing_steps(model, splits_)),
+        runs_(runs_of(model, parallel)),
+        table_(table_of(model)) {}
+
+  StageModel stage(int number) {
+    StageModel out{.model = Model(whole_.name(), whole_.default_batch(), whole_.sample_unit()),
+                   .chunks = {},
+                   .layer_of = {},
+                   .variable_of = {},
+                   .boxing = {},
+                   .shared_copy = {}};
+    local_.clear();
+    for (int chunk = 0; chunk < parallel_.chunks; ++chunk) {
+      const auto run = static_cast<std::size_t>(chunk * parallel_.pipeline + number);
+      StageChunk here{.begin = out.model.layer_count()};
+      if (run > 0) here.received_bytes = receive(out, runs_[run]);
+      for (LayerId id = runs_[run].begin; id < runs_[run].end; ++id) add(out, id);
+      here.end = out.model.layer_count();
+      out.chunks.push_back(here);
+    }
+    if (parallel_.pipeline > 1) share_table(out);
+    return out;
+  }
+
+private:
+  /// Tensors of earlier chunks that a run reads, as one layer that leaves them. Returns bytes per sample.
+  double receive(StageModel& out, const Run& run) {
+    std::vector<LayerId> read;
+    for (LayerId id = run.begin; id < run.end; ++id) {
+      const auto [begin, end] = boost::inv_adjacent_vertices(id, whole_.graph());
+      for (auto input = begin; input != end; ++input)
+        if (*input < run.begin && std::find(read.begin(), read.end(), *input) == read.end()) read.push_back(*input);
+    }
+    Layer layer{.name = fmt::format("received {}", whole_.layer(run.begin).name), .kind = LayerKind::Elementwise};
+    for (const LayerId id : read)
+      layer.output_bytes += part_of(whole_.layer(id), splits_[id], parallel_.tensor).output_bytes;
+    const double bytes = layer.output_bytes;
+    const LayerId id = out.model.add_layer(std::move(layer), {});
+    for (const LayerId whole : read) local_[whole] = id;
+    out.layer_of.emplace_back();
+    out.boxing.before_forward.emplace_back();
+    out.boxing.before_backward.emplace_back();
+    return bytes;
+  }
+
+  void add(StageModel& out, LayerId id) {
+    std::vector<LayerId> inputs;
+    const auto [begin, end] = boost::inv_adjacent_vertices(id, whole_.graph());
+    for (auto input = begin; input != end; ++input) inputs.push_back(local_.at(*input));
+    std::sort(inputs.begin(), inputs.end());
+    inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+    const Layer& layer = whole_.layer(id);
+    const LayerId local = out.model.add_layer(part_of(layer, splits_[id], parallel_.tensor), inputs);
+    local_[id] = local;
+    out.layer_of.emplace_back(id);
+    out.boxing.before_forward.push_back(steps_.before_forward[id]);
+    out.boxing.before_backward.push_back(steps_.before_backward[id]);
+    for (const VariableId variable : layer.variables) add_variable(out, variable, local, splits_[id]);
+    const bool copies = is_tied(whole_, layer) && table_ && !local_.contains(whole_.variable(*table_).layer);
+    if (!copies) return;
+    add_variable(out, *table_, local, splits_[id] == LayerSplit::Columns ? LayerSplit::Vocabulary : splits_[id]);
+    out.shared_copy = out.model.variables().size() - 1;
+  }
+
+  void add_variable(StageModel& out, VariableId id, LayerId layer, LayerSplit split) {
+    Variable part = whole_.variable(id);
+    part.shape = part_of(part, split, parallel_.tensor);
+    part.layer = layer;
+    out.model.add_variable(std::move(part));
+    out.variable_of.push_back(id);
+  }
+
+  /// The owner's end of a tied table.
+  void share_table(StageModel& out) const {
+    if (!table_) return;
+    const bool tied = [&] {
+      for (LayerId id = 0; id < whole_.layer_count(); ++id)
+        if (is_tied(whole_, whole_.layer(id))) return true;
+      return false;
+    }();
+    for (VariableId id = 0; tied && !out.shared_copy && id < out.variable_of.size(); ++id)
+      if (out.variable_of[id] == *table_) out.shared_copy = id;
+  }
+
+  const Model& whole_;
+  const ModelParallel& parallel_;
+  std::vector<LayerSplit> splits_;
+  BoxingSteps steps_;
+  std::vector<Run> runs_;
+  std::optional<VariableId> table_;
+  std::map<LayerId, LayerId> local_;  ///< layer of the whole model -> of the stage's
+};
+
+}  // namespace
+
+std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel) {
+  std::vector<StageModel> out;
+  Builder builder(model, parallel);
+  for (int stage = 0; stage < parallel.pipeline; ++stage) out.push_back(builder.stage(stage));
+  return out;
+}
+
+}  // namespace simsync

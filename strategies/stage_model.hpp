@@ -1,0 +1,40 @@
+// What one rank of each pipeline stage computes: a model of its own.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "models/model.hpp"
+#include "strategies/model_parallel.hpp"
+#include "strategies/split_layers.hpp"
+
+namespace simsync {
+
+/// Layers of one chunk of a stage, in the stage's model: from `begin` to before `end`.
+struct StageChunk {
+  LayerId begin = 0;
+  LayerId end = 0;
+  /// Of what the chunk gets from the one before it: bytes that a rank receives per sample, in 32-bit elements; 0 for
+  /// the first. As much of gradients goes back.
+  double received_bytes = 0.0;
+};
+
+/// One rank's part of the layers of a stage.
+struct StageModel {
+  Model model;
+  std::vector<StageChunk> chunks;
+  /// By layer of `model`: that of the whole model. None: what a chunk receives, which takes memory and no time.
+  std::vector<std::optional<LayerId>> layer_of;
+  /// By variable of `model`: that of the whole model. A table that another stage owns and this one multiplies with (a
+  /// tied output layer) is a copy of it.
+  std::vector<VariableId> variable_of;
+  BoxingSteps boxing;                     ///< by layer of `model`
+  std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
+};
+
+/// By stage. Blocks (blocks_of) are never cut; each chunk has as many as any other, the first ones one more where they
+/// do not divide evenly; what is before the first block belongs to the first chunk, what is after the last to the last.
+/// The model itself where the strategy is trivial. @throws PlanError for more chunks than blocks and for layers that
+/// cannot be split.
+std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);
+
+}  // namespace simsync

@@ -111,8 +111,8 @@ struct PlanWriter {
   [[nodiscard]] CpuClass slowest_host() const;
   /// detail::host_pass of this strategy.
   using HostPass = detail::HostPass;
-  [[nodiscard]] HostPass host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double passes, double bytes) const {
-    return detail::host_pass(cpu, {strategy.graph.parallel_host_ops, per_thread, passes}, bytes);
+  [[nodiscard]] HostPass host_pass(const CpuClass& cpu, BytesPerSecond per_thread, double times, double bytes) const {
+    return detail::host_pass(cpu, {strategy.graph.parallel_host_ops, per_thread, times}, bytes);
   }
   [[nodiscard]] bool hosts_alike() const;  ///< in ranks, threads and rates
 };

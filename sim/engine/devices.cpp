@@ -18,21 +18,27 @@ Devices::Devices(const Scene& scene, FlowNetwork& network, Agenda& agenda)
 }
 
 void Devices::start(const Instance& compute) {
-  Device& own = device(compute.group);
+  const int rank = rank_of(compute);
+  Device& own = device(rank);
   own.running = compute;
-  own.remaining =
-      own.slowdown * compute_time(scene_.plan, scene_.op_of(compute), compute.group, compute.iteration).value();
+  own.remaining = own.slowdown * compute_time(scene_.plan, scene_.op_of(compute), rank, compute.iteration).value();
   own.since = agenda_.now().value();
   arm(own, compute);
   share_links(own);
 }
 
 bool Devices::ended(const Pending& event) {
-  Device& own = device(event.instance.group);
+  const int rank = rank_of(event.instance);
+  Device& own = device(rank);
   if (own.epoch != event.epoch) return false;
   own.running.reset();
-  computed_.push_back(event.instance.group);
+  computed_.push_back(rank);
   return true;
+}
+
+/// Simulated ranks are numbered anew, and so are the groups of ranks that compute apart from others.
+int Devices::rank_of(const Instance& compute) const {
+  return scene_.groups.ranks(scene_.op_of(compute).grouping, compute.group).front();
 }
 
 void Devices::instant_over() {

@@ -38,6 +38,7 @@ private:
     std::vector<std::pair<int, BytesPerSecond>> links;
     bool holds_up_links = false;
   };
+  [[nodiscard]] int rank_of(const Instance& compute) const;
   [[nodiscard]] Device& device(int rank) { return devices_[static_cast<std::size_t>(rank)]; }
   void arm(Device& device, const Instance& compute);
   /// Gives the device's links the rate that they have while it computes, or while it does not.

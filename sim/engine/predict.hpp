@@ -20,7 +20,8 @@ struct PredictedRow {
   std::string mode;  ///< mode_of(Strategy)
   int workers = 1;
   int backups = 0;                  ///< of the workers: a step goes on without as many gradients
-  std::int64_t batch = 1;           ///< per worker
+  int replicas = 1;                 ///< of the model: as many as workers, unless several compute one together
+  std::int64_t batch = 1;           ///< per replica
   Seconds step_time;                ///< steady state
   Seconds compute;                  ///< slowest needed worker's forward + backward + update without any communication
   Seconds exposed_comm;             ///< step_time - compute
@@ -36,7 +37,7 @@ struct PredictedRow {
   RankMemory memory;                   ///< what a worker needs, and what the smallest of them has
   std::vector<std::string> notes;      ///< RankMemory::misfit and Problem::notes; not a column
   [[nodiscard]] double throughput() const {
-    return static_cast<double>(batch) * (workers - backups) / step_time.value();
+    return static_cast<double>(batch) * (replicas - backups) / step_time.value();
   }
 };
 

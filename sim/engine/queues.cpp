@@ -99,8 +99,7 @@ void Queues::work(const Instance& instance, Seconds length) {
   constexpr double kRounding = 1.0 + 1e-9;  // what it leaves is no turn of its own
   const Op& op = scene_.op_of(instance);
   const End& at = op.host().at;
-  const int node =
-      at.is_fixed() ? at.place.node : scene_.groups.first_place(op.grouping, instance.group).node;
+  const int node = at.is_fixed() ? at.place.node : scene_.groups.first_place(op.grouping, instance.group).node;
   const Seconds slice = std::max(scene_.cluster.group_of(node).cpu.time_slice, kMostPart * length);
   if (op.queue < 0 || length <= kRounding * slice)
     return agenda_.after(length, {.event = Event::WorkEnds, .instance = instance});

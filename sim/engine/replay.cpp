@@ -357,10 +357,12 @@ Prediction Replay::result() {
   out.work = network_.work();
   if (given_up_) return out;
   find_step(out);
-  double compute = 0.0;
+  std::vector<double> compute(plan_.groupings.size(), 0.0);  // stages of a pipeline compute apart from one another
   for (const Op& op : plan_.ops)
-    if (const auto* work = std::get_if<Compute>(&op.body)) compute += work->duration.value();
-  out.compute = devices_.slowest_but(plan_.progress.backups) * (Seconds{compute} - plan_.waiting);
+    if (const auto* work = std::get_if<Compute>(&op.body))
+      compute[static_cast<std::size_t>(op.grouping)] += work->duration.value();
+  const Seconds most{*std::max_element(compute.begin(), compute.end())};
+  out.compute = devices_.slowest_but(plan_.progress.backups) * (most - plan_.waiting);
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(groups_.places().size());
   out.flows = network_.flows_started();

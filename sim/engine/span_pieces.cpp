@@ -61,7 +61,8 @@ void SpanCutter::add(double begin, double end, const std::string& resource, cons
 void SpanCutter::cut_compute(const Op& op, const Span& span) {
   const Place& place = first_place(op, span.group);
   const Compute& work = op.compute();
-  const Seconds drawn = compute_time(plan_, op, span.group, span.iteration);
+  const int rank = prediction_.groupings[static_cast<std::size_t>(op.grouping)].ranks(span.group).front();
+  const Seconds drawn = compute_time(plan_, op, rank, span.iteration);
   const double slowdown =
       cluster_.group_of(place.node).compute_slowdown * (work.duration.value() > 0.0 ? drawn / work.duration : 1.0);
   double at = span.start.value();

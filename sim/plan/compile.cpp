@@ -143,7 +143,7 @@ void write_updates(PlanWriter& writer) {
       all.insert(all.end(), after.begin(), after.end());
       all_updated += bytes_by_layer[layer];
     } else {
-      after.push_back(writer.micro_steps.back().backward[layer]);
+      after.push_back(writer.last_step().backward[layer]);
       const OpId done =
           update(after, bytes_by_layer[layer], writer.layer_number(layer), writer.model.layer(layer).name);
       writer.gates[layer].push_back(done);
@@ -154,7 +154,7 @@ void write_updates(PlanWriter& writer) {
   if (at_once && !all.empty()) {
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
-    all.push_back(writer.micro_steps.back().backward.front());
+    all.push_back(writer.last_step().backward.front());
     const OpId done = update(all, all_updated, -1, "all variables");
     writer.gates[first].push_back(done);
     std::set<OpId> gathers;
@@ -162,7 +162,7 @@ void write_updates(PlanWriter& writer) {
     gather_after(writer, gathers, done);
   }
   // Whatever else a strategy gates, a device runs its iterations one after another.
-  writer.gates[first].push_back(writer.micro_steps.back().backward.front());
+  writer.gates[first].push_back(writer.last_step().backward.front());
   for (LayerId layer = 0; layer < writer.gates.size(); ++layer) {
     // Under Gate::All the first layer waits for what every layer needs.
     const LayerId waiting = at_once && !writer.strategy.graph.pull_at_step_start ? first : layer;

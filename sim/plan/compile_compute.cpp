@@ -129,6 +129,7 @@ private:
       const auto first = static_cast<OpId>(w_.plan.ops.size());
       write_pass(task);
       const Phase way = task.kind == StageTask::Kind::Forward ? Phase::Forward : Phase::Backward;
+      w_.last_back = static_cast<std::size_t>(task.micro_batch);
       if (task.kind != StageTask::Kind::BackwardWeight)
         w_.passes[{way, task.micro_batch, task.chunk}] = {.first = first, .last = previous_};
     }
@@ -184,7 +185,7 @@ private:
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
       std::vector<OpId> after;
       if (previous_ >= 0) after.push_back(previous_);
-      previous_ = split_->launch({.primitive = primitive_of(step.kind)}, bytes, std::move(reason), after);
+      previous_ = split_->add({.primitive = primitive_of(step.kind)}, bytes, std::move(reason), after);
     }
   }
 
@@ -266,7 +267,7 @@ private:
 }  // namespace
 
 OpId PlanWriter::gradient_ready(LayerId layer, double share) const {
-  return gradient_ready(micro_steps.back(), layer, share);
+  return gradient_ready(last_step(), layer, share);
 }
 
 OpId PlanWriter::gradient_ready(const MicroStep& step, LayerId layer, double share) const {

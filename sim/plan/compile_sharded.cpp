@@ -66,7 +66,7 @@ public:
   void write() {
     w_.update_share = largest_share(w_.model, w_.strategy);
     for (step_ = 0; step_ < w_.micro_steps.size(); ++step_) {
-      const bool last = step_ + 1 == w_.micro_steps.size();
+      const bool last = step_ == w_.last_number();
       const bool gathers = shard_.ranks() > 1 && (step_ == 0 || sharding_.stage == 3);
       if (gathers) sharding_.whole_variables ? broadcast_for_forward() : gather_for_forward();
       gather_for_backward_and_reduce(last || sharding_.reduces_early());
@@ -102,7 +102,7 @@ private:
   /// Of a label: which of several micro-steps it belongs to.
   [[nodiscard]] std::string of_step() const {
     if (w_.micro_steps.size() == 1) return "";
-    const bool last = step_ + 1 == w_.micro_steps.size();
+    const bool last = step_ == w_.last_number();
     return fmt::format(", micro-step {}", last ? w_.profile.micro_steps : static_cast<int>(step_) + 1);
   }
 
@@ -185,7 +185,7 @@ private:
     if (replica_.ranks() > 1)
       ready = replica_.launch({.primitive = CollectivePrimitive::AllReduce}, bytes, reason(unit.label + of_step()),
                               {ready});
-    if (step_ + 1 < w_.micro_steps.size()) return;
+    if (step_ != w_.last_number()) return;
     for (const VariableId id : unit.variables) w_.to_update.emplace_back(id, ready);
   }
 

@@ -157,8 +157,8 @@ private:
                               step + 1, from.stage, to.stage)};
     // Ranks of a pair stand in the order of their stages.
     const OpId arrives =
-        stream.launch({.primitive = CollectivePrimitive::SendReceive, .root = from.stage < to.stage ? 0 : 1}, bytes,
-                      std::move(reason), {sent});
+        stream.add({.primitive = CollectivePrimitive::SendReceive, .root = from.stage < to.stage ? 0 : 1}, bytes,
+                   std::move(reason), {sent});
     plan_.ops[static_cast<std::size_t>(waits)].after.push_back({arrives, 0});
   }
 

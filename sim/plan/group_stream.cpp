@@ -17,7 +17,12 @@ CollectiveChoice GroupStream::choice(CollectivePrimitive primitive, double bytes
   return known->second;
 }
 
-OpId GroupStream::launch(const CollectiveKind& kind, double bytes, Reason reason, const std::vector<OpId>& after) {
+OpId GroupStream::launch(const CollectiveKind& kind, double bytes, Reason reason, std::vector<OpId> after) {
+  if (previous_ >= 0) after.push_back(previous_);
+  return previous_ = add(kind, bytes, std::move(reason), after);
+}
+
+OpId GroupStream::add(const CollectiveKind& kind, double bytes, Reason reason, const std::vector<OpId>& after) {
   const CollectiveChoice chosen = choice(kind.primitive, bytes);
   Op op;
   op.grouping = grouping_;
@@ -30,8 +35,7 @@ OpId GroupStream::launch(const CollectiveKind& kind, double bytes, Reason reason
                        .bytes = bytes,
                        .setup = collective_setup(w_.cluster.collective, bytes) + w_.strategy.graph.per_operation_cost};
   for (const OpId id : after) op.after.push_back({id, 0});
-  if (previous_ >= 0) op.after.push_back({previous_, 0});
-  return previous_ = w_.add(std::move(op));
+  return w_.add(std::move(op));
 }
 
 }  // namespace simsync::detail

@@ -19,7 +19,9 @@ public:
   [[nodiscard]] bool is_trivial() const { return ranks() == 1; }
 
   /// The next one, behind the one before. All-gather: `bytes` are what each rank contributes.
-  OpId launch(const CollectiveKind& kind, double bytes, Reason reason, const std::vector<OpId>& after);
+  OpId launch(const CollectiveKind& kind, double bytes, Reason reason, std::vector<OpId> after);
+  /// One that does not wait for the one before.
+  OpId add(const CollectiveKind& kind, double bytes, Reason reason, const std::vector<OpId>& after);
 
 private:
   CollectiveChoice choice(CollectivePrimitive primitive, double bytes);

@@ -1,6 +1,7 @@
 // The parts of compile: what each kind of synchronizer adds to the plan. Private to sim/plan.
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -58,6 +59,8 @@ struct PlanWriter {
 
   /// The first and the last; those between, too, where each of them exchanges something.
   std::vector<MicroStep> micro_steps = {};
+  /// Of `micro_steps`, the one whose backward pass comes last; none: the last one.
+  std::optional<std::size_t> last_back = {};
   std::vector<Seconds> backward_left = {};  ///< by layer: of a backward pass, what comes after its own
   Seconds backward_pass = {};
   QueueId compute = -1;        ///< compute stream of each device
@@ -84,6 +87,8 @@ struct PlanWriter {
   /// Passes of a stage by direction (Phase::Forward or Backward), micro-step and chunk.
   std::map<std::tuple<Phase, int, int>, Stretch> passes = {};
 
+  [[nodiscard]] std::size_t last_number() const { return last_back.value_or(micro_steps.size() - 1); }
+  [[nodiscard]] const MicroStep& last_step() const { return micro_steps[last_number()]; }
   /// Where the ranks of the first group of a grouping run.
   [[nodiscard]] std::vector<Place> places(GroupingId grouping) const;
   /// Whether what holds the same variables lies on several nodes.

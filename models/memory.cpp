@@ -121,7 +121,7 @@ MemoryNeed memory_need(const Model& model, const MemoryDemand& demand) {
   MemoryNeed need{
       .weights = whole(weights), .state = whole(state), .buffers = demand.buffers, .gathered = demand.gathered};
   const Activations activations(model, demand);
-  double alive = activations.at_start();
+  double alive = std::max(1.0, demand.in_flight) * activations.at_start();
   double most = -1.0;
   for (LayerId id = model.layer_count(); id-- > 0;) {
     alive += activations.made_before(id);

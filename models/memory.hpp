@@ -23,6 +23,8 @@ struct MemoryDemand {
   std::int64_t batch = 1;          ///< samples on the rank at a time: of a micro-step
   std::string precision = "fp32";  ///< fp32, tf32, amp, fp16 or bf16
   bool accumulates = false;        ///< over several micro-steps: gradients are there from the start
+  /// Micro-steps whose activations are there at a time: in a pipeline those that have gone forward and not yet back.
+  double in_flight = 1.0;
   Recompute recompute = Recompute::None;
   std::vector<HeldVariable> variables = {};  ///< by VariableId; empty: all as HeldVariable says
   Bytes buffers = {};                        ///< of the communication library

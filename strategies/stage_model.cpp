@@ -162,4 +162,15 @@ std::vector<StageModel> stage_models(const Model& model, const ModelParallel& pa
   return out;
 }
 
+Strategy stage_strategy(const Strategy& whole, const StageModel& part) {
+  Strategy out{.name = whole.name, .graph = whole.graph, .variables = {}};
+  for (VariableId id = 0; id < part.variable_of.size(); ++id) {
+    VariableStrategy entry = whole.variables[part.variable_of[id]];
+    entry.variable = id;
+    entry.shards.front().elements = part.model.variable(id).elements();
+    out.variables.push_back(std::move(entry));
+  }
+  return out;
+}
+
 }  // namespace simsync

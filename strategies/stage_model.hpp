@@ -6,6 +6,7 @@
 #include "models/model.hpp"
 #include "strategies/model_parallel.hpp"
 #include "strategies/split_layers.hpp"
+#include "strategies/strategy.hpp"
 
 namespace simsync {
 
@@ -36,5 +37,8 @@ struct StageModel {
 /// The model itself where the strategy is trivial. @throws PlanError for more chunks than blocks and for layers that
 /// cannot be split.
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);
+
+/// The whole model's strategy, of the variables that a stage has. They are not cut.
+Strategy stage_strategy(const Strategy& whole, const StageModel& part);
 
 }  // namespace simsync

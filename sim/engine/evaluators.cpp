@@ -22,6 +22,9 @@ public:
     if (asked.workers != known.workers || asked.micro_steps != known.micro_steps || asked.recompute != known.recompute)
       throw PlanError("strategy '" + strategy.name +
                       "' differs in workers, micro-steps or recomputation from what the evaluator was made for");
+    if (asked.parallel != known.parallel || !asked.parallel.is_trivial())
+      throw PlanError("strategy '" + strategy.name +
+                      "' has replicas of several ranks: there is no estimate of those yet, only a replay");
     if (!in_lock_step(strategy) || asked.random_pull_order)
       throw PlanError("strategy '" + strategy.name + "' has steps that differ from each other: it is not estimated");
     return estimator_.estimate(strategy);

@@ -23,17 +23,6 @@ struct Stage {
   Strategy strategy;
 };
 
-Strategy stage_strategy(const Strategy& whole, const StageModel& part) {
-  Strategy out{.name = whole.name, .graph = whole.graph, .variables = {}};
-  for (VariableId id = 0; id < part.variable_of.size(); ++id) {
-    VariableStrategy entry = whole.variables[part.variable_of[id]];
-    entry.variable = id;
-    entry.shards.front().elements = part.model.variable(id).elements();
-    out.variables.push_back(std::move(entry));
-  }
-  return out;
-}
-
 /// One end of a transfer of activations.
 struct PassEnd {
   int stage = 0;
@@ -106,43 +95,44 @@ private:
   PlanWriter& writer_of(int stage) { return writers_[static_cast<std::size_t>(stage)]; }
 
   /// Pairs of ranks with the same place in two stages.
-  GroupingId pairs(int one, int other) {
-    return add_grouping(
-        fmt::format("stages {} and {}", std::min(one, other), std::max(one, other)), [&](const MeshPlace& place) {
-          return place.stage == one || place.stage == other ? place.replica * mesh_.tensor() + place.tensor : -1;
-        });
+  GroupingId pairs(const std::string& name, int one, int other) {
+    return add_grouping(name, [&](const MeshPlace& place) {
+      return place.stage == one || place.stage == other ? place.replica * mesh_.tensor() + place.tensor : -1;
+    });
   }
 
+  /// A communicator and a stream for each direction: what comes back must not wait for what is still to be sent.
+  GroupStream& channel(Phase pass, int from, int to) {
+    const auto known = channels_.find({pass, from, to});
+    if (known != channels_.end()) return known->second;
+    const char* what = pass == Phase::Forward ? "activations" : "gradients";
+    const GroupingId grouping = pairs(fmt::format("{} from stage {} to {}", what, from, to), from, to);
+    const QueueId queue = whole_.add_queue({.name = what, .grouping = grouping, .slots = 1});
+    return channels_.try_emplace({pass, from, to}, whole_, grouping, queue).first->second;
+  }
+
+  /// In the order in which the stages that send compute.
   void write_activations() {
-    const int count = mesh_.stages() * parallel_.chunks;
-    const int neighbors = parallel_.chunks > 1 ? mesh_.stages() : mesh_.stages() - 1;
     if (mesh_.stages() == 1) return;
-    for (int stage = 0; stage < neighbors; ++stage) {
-      const int next = (stage + 1) % mesh_.stages();
-      const GroupingId grouping = mesh_.stages() == 2 && stage == 1 ? pairs_.front() : pairs(stage, next);
-      pairs_.push_back(grouping);
-      const auto queue = [&](const char* name) {
-        return whole_.add_queue({.name = name, .grouping = grouping, .slots = 1});
-      };
-      const QueueId onward = queue("activations");
-      const QueueId back = queue("activation gradients");
-      for (int chunk = stage; chunk + 1 < count; chunk += mesh_.stages()) {
-        const PassEnd from{stage, chunk / mesh_.stages()};
-        const PassEnd to{next, (chunk + 1) / mesh_.stages()};
-        for (int step = 0; step < whole_.profile.micro_steps; ++step) {
-          send(Phase::Forward, from, to, {grouping, onward}, step);
-          send(Phase::Backward, to, from, {grouping, back}, step);
-        }
+    const int last = mesh_.stages() * parallel_.chunks - 1;
+    const auto shape = PipelineShape{.schedule = parallel_.schedule,
+                                     .stages = mesh_.stages(),
+                                     .micro_batches = whole_.profile.micro_steps,
+                                     .chunks = parallel_.chunks};
+    const auto end_of = [&](int chunk) { return PassEnd{chunk % mesh_.stages(), chunk / mesh_.stages()}; };
+    for (int stage = 0; stage < mesh_.stages(); ++stage) {
+      for (const StageTask& task : stage_order(shape, stage)) {
+        const int chunk = task.chunk * mesh_.stages() + stage;
+        if (task.kind == StageTask::Kind::BackwardWeight) continue;
+        const bool onward = task.kind == StageTask::Kind::Forward;
+        if (chunk == (onward ? last : 0)) continue;
+        send(onward ? Phase::Forward : Phase::Backward, end_of(chunk), end_of(onward ? chunk + 1 : chunk - 1),
+             task.micro_batch);
       }
     }
   }
 
-  struct Channel {
-    GroupingId grouping = kWholeJob;
-    QueueId queue = -1;
-  };
-
-  void send(Phase pass, const PassEnd& from, const PassEnd& to, const Channel& channel, int step) {
+  void send(Phase pass, const PassEnd& from, const PassEnd& to, int step) {
     constexpr double kFull = 4.0;
     const double width = has_half_activations(whole_.profile.precision) ? 2.0 : kFull;
     const PassEnd& receives = pass == Phase::Forward ? to : from;
@@ -151,15 +141,17 @@ private:
     const double bytes = chunk.received_bytes * width / kFull * static_cast<double>(whole_.profile.batch);
     const OpId sent = writer_of(from.stage).passes.at({pass, step, from.chunk}).last;
     const OpId waits = writer_of(to.stage).passes.at({pass, step, to.chunk}).first;
-    auto& stream = streams_.try_emplace(channel.queue, whole_, channel.grouping, channel.queue).first->second;
     Reason reason{Phase::Activations, -1,
                   fmt::format("{}micro-step {} from stage {} to {}", pass == Phase::Forward ? "" : "gradients of ",
                               step + 1, from.stage, to.stage)};
     // Ranks of a pair stand in the order of their stages.
     const OpId arrives =
-        stream.add({.primitive = CollectivePrimitive::SendReceive, .root = from.stage < to.stage ? 0 : 1}, bytes,
-                   std::move(reason), {sent});
+        channel(pass, from.stage, to.stage)
+            .launch({.primitive = CollectivePrimitive::SendReceive, .root = from.stage < to.stage ? 0 : 1}, bytes,
+                    std::move(reason), {sent});
     plan_.ops[static_cast<std::size_t>(waits)].after.push_back({arrives, 0});
+    // The buffer that it is received in is free once the pass of the step before has read it.
+    plan_.ops[static_cast<std::size_t>(arrives)].after.push_back({waits, 1});
   }
 
   /// A table that the first stage looks up and the last one multiplies with has two gradients, which both need summed.
@@ -168,7 +160,7 @@ private:
     for (PlanWriter& writer : writers_)
       if (writer.stage->shared_copy) holders.push_back(&writer);
     if (holders.size() < 2) return;
-    const GroupingId grouping = pairs(holders.front()->stage_number, holders.back()->stage_number);
+    const GroupingId grouping = pairs("tied table", holders.front()->stage_number, holders.back()->stage_number);
     GroupStream stream(whole_, grouping, -1);
     std::vector<OpId> ready;
     double bytes = 0.0;
@@ -191,8 +183,7 @@ private:
   ModelMesh mesh_;
   std::deque<Stage> stages_;
   std::deque<PlanWriter> writers_;
-  std::vector<GroupingId> pairs_;  ///< by stage: with the next one
-  std::map<QueueId, GroupStream> streams_;
+  std::map<std::tuple<Phase, int, int>, GroupStream> channels_;  ///< by what goes from which stage to which
 };
 
 }  // namespace

@@ -69,7 +69,7 @@ std::vector<std::vector<VariableId>> owned_variables(const Model& model, const S
     return model.variable(a).elements() > model.variable(b).elements();
   });
   const GraphStrategy& graph = strategy.graph;
-  std::vector<std::vector<VariableId>> owned(static_cast<std::size_t>(graph.sharding.group_of(graph.workers)));
+  std::vector<std::vector<VariableId>> owned(static_cast<std::size_t>(graph.sharding.group_of(graph.replicas())));
   std::vector<std::int64_t> elements(owned.size(), 0);
   for (const VariableId id : order) {
     const auto rank = static_cast<std::size_t>(std::min_element(elements.begin(), elements.end()) - elements.begin());
@@ -81,7 +81,7 @@ std::vector<std::vector<VariableId>> owned_variables(const Model& model, const S
 
 double largest_share(const Model& model, const Strategy& strategy) {
   const GraphStrategy& graph = strategy.graph;
-  if (!graph.sharding.whole_variables) return 1.0 / graph.sharding.group_of(graph.workers);
+  if (!graph.sharding.whole_variables) return 1.0 / graph.sharding.group_of(graph.replicas());
   std::int64_t all = 0;
   std::int64_t most = 0;
   for (const auto& variables : owned_variables(model, strategy)) {

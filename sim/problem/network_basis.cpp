@@ -10,9 +10,7 @@ namespace {
 
 bool crosses_nodes(const Plan& plan) {
   if (plan.nodes.size() > 1) return true;
-  const auto elsewhere = [&](const End& end) {
-    return end.is_fixed() && end.place.node != plan.nodes.front();
-  };
+  const auto elsewhere = [&](const End& end) { return end.is_fixed() && end.place.node != plan.nodes.front(); };
   return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
     if (const auto* work = std::get_if<HostWork>(&op.body)) return elsewhere(work->at);
     const auto* moved = std::get_if<Transfer>(&op.body);

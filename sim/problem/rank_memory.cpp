@@ -11,6 +11,8 @@
 #include "base/parse_units.hpp"
 #include "models/precision.hpp"
 #include "sim/plan/units.hpp"
+#include "strategies/pipeline/closed_forms.hpp"
+#include "strategies/stage_model.hpp"
 
 namespace simsync {
 namespace {
@@ -41,7 +43,7 @@ HeldVariable held(const Variable& variable, const VariableStrategy& entry, const
 /// Sharded parameters that are whole at a time, and the gradients of one unit before they are reduced.
 Bytes gathered(const Model& model, const Strategy& strategy, const std::string& precision) {
   const Sharding& sharding = strategy.graph.sharding;
-  if (sharding.group_of(strategy.graph.workers) == 1) return {};
+  if (sharding.group_of(strategy.graph.replicas()) == 1) return {};
   double root = 0.0;
   double largest_gradients = 0.0;
   std::vector<double> blocks;
@@ -111,14 +113,18 @@ Bytes usable_of(Bytes device, int communicators) {
   return {static_cast<std::int64_t>(std::max(0.0, left - communicators * kCommunicator))};
 }
 
-/// Hybrid shard has one for the shard group and one for the replicas of a shard; servers need none.
+/// Hybrid shard has one for the shard group and one for the replicas of a shard; servers need none. Tensor-parallel
+/// ranks have one, and so have stages.
 int communicators_of(const Strategy& strategy) {
   const GraphStrategy& graph = strategy.graph;
   const bool collects = graph.aggregate_on_gpu || !std::all_of(strategy.variables.begin(), strategy.variables.end(),
                                                                [](const auto& entry) { return on_servers(entry); });
   if (graph.workers < 2 || !collects) return 0;
-  const int group = graph.sharding.group_of(graph.workers);
-  return has_sharded(strategy) && group > 1 && group < graph.workers ? 2 : 1;
+  const ModelParallel& parallel = graph.parallel;
+  const int of_replica = (parallel.tensor > 1 ? 1 : 0) + (parallel.pipeline > 1 ? 1 : 0);
+  if (graph.replicas() < 2) return of_replica;
+  const int group = graph.sharding.group_of(graph.replicas());
+  return of_replica + (has_sharded(strategy) && group > 1 && group < graph.replicas() ? 2 : 1);
 }
 
 /// What would fit in place of what does not.
@@ -234,11 +240,45 @@ std::vector<std::string> share_more(const Model& model, const Strategy& strategy
   return {};
 }
 
-}  // namespace
+/// What one rank holds, of the model that it computes.
+struct Part {
+  const Model& model;
+  const Strategy& strategy;
+  MemoryDemand demand;
+};
 
-RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
-                       const OptimizerState& optimizer) {
-  const MemoryDemand demand = demand_of(model, strategy, profile, optimizer);
+struct StagePart {
+  StageModel stage;
+  Strategy strategy;
+  MemoryDemand demand;
+};
+
+/// Of the stage that needs most.
+StagePart largest_stage(const Model& model, const Strategy& strategy, const Profile& profile,
+                        const OptimizerState& optimizer) {
+  const ModelParallel& parallel = strategy.graph.parallel;
+  const PipelineShape shape{.schedule = parallel.schedule,
+                            .stages = parallel.pipeline,
+                            .micro_batches = profile.micro_steps,
+                            .chunks = parallel.chunks};
+  std::optional<StagePart> out;
+  Bytes most;
+  int number = 0;
+  for (StageModel& stage : stage_models(model, parallel)) {
+    Strategy of_stage = stage_strategy(strategy, stage);
+    MemoryDemand demand = demand_of(stage.model, of_stage, profile, optimizer);
+    demand.in_flight = most_held(shape, number++) / parallel.chunks;
+    const Bytes need = memory_need(stage.model, demand).total();
+    if (out && need <= most) continue;
+    most = need;
+    out = StagePart{std::move(stage), std::move(of_stage), std::move(demand)};
+  }
+  return std::move(*out);
+}
+
+RankMemory memory_of(const Part& part, const Cluster& cluster, const Profile& profile,
+                     const OptimizerState& optimizer) {
+  const auto& [model, strategy, demand] = part;
   const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
   RankMemory out{.need = memory_need(model, demand),
                  .device = device.name,
@@ -248,13 +288,24 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
   const Changes changes(model, demand, profile.micro_steps, out.usable);
   out.largest_batch = changes.largest_batch();
   out.changes = changes.settings();
-  if (out.largest_batch == 0 && out.changes.empty())
+  if (out.largest_batch == 0 && out.changes.empty() && strategy.graph.parallel.is_trivial())
     out.changes = share_more(model, strategy, profile, optimizer, device);
   out.sharing = !has_sharded(strategy)               ? StateSharing::None
                 : strategy.graph.sharding.stage == 3 ? StateSharing::All
                                                      : StateSharing::Part;
   out.least_activations = changes.least_activations();
   return out;
+}
+
+}  // namespace
+
+RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
+                       const OptimizerState& optimizer) {
+  if (!strategy.graph.parallel.is_trivial()) {
+    const StagePart part = largest_stage(model, strategy, profile, optimizer);
+    return memory_of({part.stage.model, part.strategy, part.demand}, cluster, profile, optimizer);
+  }
+  return memory_of({model, strategy, demand_of(model, strategy, profile, optimizer)}, cluster, profile, optimizer);
 }
 
 std::string memory_text(const RankMemory& memory) {

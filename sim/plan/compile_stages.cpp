@@ -130,6 +130,7 @@ private:
              task.micro_batch);
       }
     }
+    for (auto& [key, channel] : channels_) channel.repeat();
   }
 
   void send(Phase pass, const PassEnd& from, const PassEnd& to, int step) {

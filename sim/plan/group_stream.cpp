@@ -19,7 +19,13 @@ CollectiveChoice GroupStream::choice(CollectivePrimitive primitive, double bytes
 
 OpId GroupStream::launch(const CollectiveKind& kind, double bytes, Reason reason, std::vector<OpId> after) {
   if (previous_ >= 0) after.push_back(previous_);
-  return previous_ = add(kind, bytes, std::move(reason), after);
+  previous_ = add(kind, bytes, std::move(reason), after);
+  if (first_ < 0) first_ = previous_;
+  return previous_;
+}
+
+void GroupStream::repeat() {
+  if (first_ >= 0) w_.plan.ops[static_cast<std::size_t>(first_)].after.push_back({previous_, 1});
 }
 
 OpId GroupStream::add(const CollectiveKind& kind, double bytes, Reason reason, const std::vector<OpId>& after) {

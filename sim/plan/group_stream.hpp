@@ -20,6 +20,8 @@ public:
 
   /// The next one, behind the one before. All-gather: `bytes` are what each rank contributes.
   OpId launch(const CollectiveKind& kind, double bytes, Reason reason, std::vector<OpId> after);
+  /// The first of the next step waits for the last of this one.
+  void repeat();
   /// One that does not wait for the one before.
   OpId add(const CollectiveKind& kind, double bytes, Reason reason, const std::vector<OpId>& after);
 
@@ -31,6 +33,7 @@ private:
   QueueId queue_;
   GroupCosts costs_;
   std::map<std::pair<CollectivePrimitive, double>, CollectiveChoice> known_;
+  OpId first_ = -1;  ///< launched
   OpId previous_ = -1;
 };
 

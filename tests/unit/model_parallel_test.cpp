@@ -1,0 +1,247 @@
+// Tensor and pipeline parallelism: what is split how, what ranks exchange, timelines on paper, memory by stage.
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/plan/compile.hpp"
+#include "sim/plan/stage_profile.hpp"
+#include "sim/problem/problem.hpp"
+#include "strategies/pipeline/closed_forms.hpp"
+#include "strategies/stage_model.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/lab.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+using Catch::Matchers::WithinRel;
+
+namespace {
+
+/// GPT-2 with attention in one kernel: 12 blocks, 768 wide, 1024 tokens.
+Problem gpt2(int workers, const std::vector<std::pair<std::string, std::string>>& settings,
+             const std::string& strategy = "ddp") {
+  PredictRequest request{.model = "gpt2", .cluster = "dgx-a100", .strategy = strategy, .workers = workers};
+  request.batch = 4;
+  request.settings = {{"model.fused", "1"}, {"memory", "ignore"}};
+  request.settings.insert(request.settings.end(), settings.begin(), settings.end());
+  return prepare(request);
+}
+
+/// Of collectives for this reason: bytes that a rank sends on a ring, by the primitive's closed form.
+double sent_by_rank(const Plan& plan, Phase phase) {
+  double bytes = 0.0;
+  for (const Op& op : plan.ops) {
+    if (op.kind() != OpKind::Collective || op.reason.phase != phase) continue;
+    const auto ranks = static_cast<double>(plan.grouping(op.grouping).ranks(0).size());
+    const Collective& all = op.collective();
+    switch (all.primitive) {
+      case CollectivePrimitive::AllReduce:
+        bytes += 2.0 * all.bytes * (ranks - 1.0) / ranks;
+        break;
+      case CollectivePrimitive::ReduceScatter:
+        bytes += all.bytes * (ranks - 1.0) / ranks;
+        break;
+      case CollectivePrimitive::AllGather:
+        bytes += all.bytes * (ranks - 1.0);
+        break;
+      default:
+        FAIL("no split layer has a " << name_of(all.primitive));
+    }
+  }
+  return bytes;
+}
+
+/// So many blocks of one layer each, forward 1 s and backward 2 s per micro-step, without variables.
+LabModel blocks(int count) {
+  LabModel out{};
+  for (int i = 0; i < count; ++i) {
+    Layer layer;
+    layer.name = "blocks." + std::to_string(i);
+    layer.kind = LayerKind::Dense;
+    layer.dense_rows = 1.0;
+    const LayerId id = out.model.layer_count();
+    out.model.add_layer(layer, i == 0 ? std::vector<LayerId>{} : std::vector<LayerId>{id - 1});
+    out.profile.layers.push_back({Seconds{1.0}, Seconds{2.0}});
+  }
+  return out;
+}
+
+double lab_step(LabModel& lab, const PipelineShape& shape) {
+  Strategy strategy;
+  strategy.name = "lab";
+  strategy.graph.workers = shape.stages;
+  strategy.graph.micro_steps = lab.profile.micro_steps = shape.micro_batches;
+  strategy.graph.parallel = {.pipeline = shape.stages, .schedule = shape.schedule, .chunks = shape.chunks};
+  const Cluster cluster = lab_cluster(shape.stages, 1);
+  return replay(compile(lab.model, lab.profile, cluster, strategy), cluster, {}).step.value();
+}
+
+}  // namespace
+
+TEST_CASE("a transformer block is split by columns, heads and rows", "[parallel]") {
+  const Problem problem = gpt2(1, {});
+  const std::vector<LayerSplit> splits = megatron_splits(problem.model, false);
+  std::map<std::string, LayerSplit> by_name;
+  for (LayerId id = 0; id < problem.model.layer_count(); ++id) by_name[problem.model.layer(id).name] = splits[id];
+  CHECK(by_name.at("transformer.wte") == LayerSplit::Vocabulary);
+  CHECK(by_name.at("transformer.h.0.ln_1") == LayerSplit::Whole);
+  CHECK(by_name.at("transformer.h.0.attn.c_attn") == LayerSplit::Columns);
+  CHECK(by_name.at("transformer.h.0.attn") == LayerSplit::Features);
+  CHECK(by_name.at("transformer.h.0.attn.c_proj") == LayerSplit::Rows);
+  CHECK(by_name.at("transformer.h.0.attn.add") == LayerSplit::Whole);
+  CHECK(by_name.at("transformer.h.0.mlp.c_fc") == LayerSplit::Columns);
+  CHECK(by_name.at("transformer.h.0.mlp.act") == LayerSplit::Features);
+  CHECK(by_name.at("transformer.h.0.mlp.c_proj") == LayerSplit::Rows);
+  CHECK(by_name.at("lm_head") == LayerSplit::Columns);
+  CHECK(by_name.at("loss") == LayerSplit::Features);
+  CHECK(megatron_splits(problem.model, true)[1] == LayerSplit::Tokens);
+}
+
+TEST_CASE("what split layers exchange is four all-reduces a block and micro-step", "[parallel]") {
+  // Megatron-LM: of a block's two pairs of dense layers each has one all-reduce of the activations forward and one of
+  // their gradients backward. Besides them the embedding has one forward, the last norm one backward, and the loss one
+  // of three numbers a row. A rank of a ring of T sends 2 (T-1)/T of each.
+  constexpr double kTokens = 1024;
+  constexpr double kActivations = kTokens * 768 * 4;
+  constexpr double kLoss = 3 * 4 * kTokens;
+  for (const int ranks : {2, 4}) {
+    const std::string tensor = std::to_string(ranks);
+    const double all = 2.0 * (ranks - 1.0) / ranks * 4 * ((12 * 4 + 2) * kActivations + kLoss);
+    CHECK_THAT(sent_by_rank(gpt2(ranks, {{"strategy.tensor", tensor}}).plan, Phase::SplitLayer), WithinRel(all, 1e-12));
+    // In two micro-steps of half the samples as much.
+    const Problem halves = gpt2(ranks, {{"strategy.tensor", tensor}, {"strategy.micro_steps", "2"}});
+    CHECK_THAT(sent_by_rank(halves.plan, Phase::SplitLayer), WithinRel(all, 1e-12));
+    // Sequence parallelism: an all-gather before and a reduce-scatter behind each pair, which are half an all-reduce
+    // each, and in the backward pass one all-gather more of what each pair reads: half as much again there. The
+    // embedding gives its tokens by one reduce-scatter forward and takes their gradients by one all-gather back. The
+    // head reads gathered tokens: an all-gather forward, another one and a reduce-scatter backward.
+    const Problem tokens = gpt2(ranks, {{"strategy.tensor", tensor}, {"strategy.sequence", "true"}});
+    const double halves_of_block = 4 + 6;
+    const double of_tokens =
+        2.0 * (ranks - 1.0) / ranks * 4 * (0.5 * (12 * halves_of_block + 2 + 3) * kActivations + kLoss);
+    CHECK_THAT(sent_by_rank(tokens.plan, Phase::SplitLayer), WithinRel(of_tokens, 1e-12));
+  }
+}
+
+TEST_CASE("ranks and stages hold the model's variables between them", "[parallel]") {
+  const Problem problem = gpt2(1, {});
+  const Model& model = problem.model;
+  std::int64_t split = 0;  // elements of matrices, biases of columns and the table
+  std::int64_t whole = 0;
+  for (const Variable& variable : model.variables()) {
+    const bool of_columns =
+        variable.name.find("c_attn") != std::string::npos || variable.name.find("c_fc") != std::string::npos;
+    const bool is_matrix = variable.shape.size() > 1 && variable.name.find("wpe") == std::string::npos;
+    (is_matrix || of_columns ? split : whole) += variable.elements();
+  }
+  // 50,257 rows of the table do not divide by two: the larger part has half a row more.
+  const std::vector<StageModel> halves = stage_models(model, {.tensor = 2});
+  REQUIRE(halves.size() == 1);
+  CHECK(halves[0].model.parameter_count() == split / 2 + 768 / 2 + whole);
+  // Three stages: each variable once, but for the copy of the table with which the last stage multiplies.
+  std::multiset<VariableId> held;
+  int copies = 0;
+  for (const StageModel& stage : stage_models(model, {.pipeline = 3})) {
+    held.insert(stage.variable_of.begin(), stage.variable_of.end());
+    copies += stage.shared_copy ? 1 : 0;
+    CHECK(stage.model.layer_count() == stage.layer_of.size());
+  }
+  CHECK(copies == 2);
+  CHECK(held.size() == model.variables().size() + 1);
+  for (VariableId id = 0; id < model.variables().size(); ++id) CHECK(held.count(id) == (id == 0 ? 2 : 1));
+}
+
+TEST_CASE("a pipeline takes what its closed form says, by every schedule", "[parallel]") {
+  // Stages of S blocks take F = S, B + W = 2 S s for a micro-step; nothing else costs anything.
+  for (const int stages : {1, 2, 4})
+    for (const int micro_batches : {4, 8})
+      for (const auto& [word, schedule] : pipeline_schedule_words()) {
+        const int chunks = schedule == PipelineSchedule::Interleaved ? 2 : 1;
+        const PipelineShape shape{schedule, stages, micro_batches, chunks};
+        LabModel lab = blocks(8);
+        const double share = 8.0 / (stages * chunks);
+        const ChunkTimes times{Seconds{share}, Seconds{share}, Seconds{share}};
+        INFO(word << ", " << stages << " stages, " << micro_batches << " micro-batches");
+        CHECK_THAT(lab_step(lab, shape), WithinRel(pipeline_time(shape, times).value(), 1e-9));
+      }
+}
+
+TEST_CASE("activations between stages take their time", "[parallel]") {
+  // Two stages of one block, one micro-step: 1 s, its activations, 1 s, 2 s, their gradients, 2 s. A block leaves
+  // 5e8 bytes, on a NIC of 1e9 bytes/s half a second each way.
+  LabModel lab = blocks(0);
+  for (int i = 0; i < 2; ++i) {
+    Layer layer;
+    layer.name = "blocks." + std::to_string(i);
+    layer.kind = LayerKind::Dense;
+    layer.dense_rows = 1.0;
+    layer.output_bytes = 5e8;
+    lab.model.add_layer(layer, i == 0 ? std::vector<LayerId>{} : std::vector<LayerId>{0});
+    lab.profile.layers.push_back({Seconds{1.0}, Seconds{2.0}});
+  }
+  CHECK_THAT(lab_step(lab, {.stages = 2}), WithinRel(1.0 + 0.5 + 1.0 + 2.0 + 0.5 + 2.0, 1e-6));
+}
+
+TEST_CASE("hybrid plans take the same step by both solvers, and twice", "[parallel]") {
+  for (const char* schedule : {"gpipe", "1f1b", "zero-bubble"}) {
+    Problem problem = gpt2(16,
+                           {{"strategy.tensor", "2"},
+                            {"strategy.pipeline", "4"},
+                            {"strategy.micro_steps", "4"},
+                            {"strategy.schedule", schedule},
+                            {"strategy.stage", "1"}},
+                           "fsdp");
+    problem.options.solver = Solver::SimGrid;
+    const Seconds reference = replay(problem.plan, problem.cluster, problem.options).step;
+    problem.options.solver = Solver::Native;
+    const Seconds native = replay(problem.plan, problem.cluster, problem.options).step;
+    CHECK_THAT(native.value(), WithinRel(reference.value(), 1e-6));
+    CHECK(replay(problem.plan, problem.cluster, problem.options).step == native);
+  }
+}
+
+TEST_CASE("a rank's memory shrinks with its part of the model", "[parallel][memory]") {
+  const auto need = [](int workers, const std::vector<std::pair<std::string, std::string>>& settings) {
+    return gpt2(workers, settings).memory.need;
+  };
+  const MemoryNeed alone = need(1, {{"strategy.micro_steps", "4"}});
+  const MemoryNeed halves = need(2, {{"strategy.tensor", "2"}, {"strategy.micro_steps", "4"}});
+  // Four bytes for each weight of its part.
+  const Model half = stage_models(gpt2(1, {}).model, {.tensor = 2}).front().model;
+  CHECK(halves.weights.count == 4 * half.parameter_count());
+  CHECK(halves.activations < alone.activations);
+  CHECK(need(2, {{"strategy.tensor", "2"}, {"strategy.micro_steps", "4"}, {"strategy.sequence", "true"}}).activations <
+        halves.activations);
+  // GPipe keeps the activations of all micro-steps, 1F1B of as many as there are stages.
+  const auto piped = [&](const char* schedule) {
+    return need(2, {{"strategy.pipeline", "2"}, {"strategy.micro_steps", "4"}, {"strategy.schedule", schedule}});
+  };
+  CHECK(piped("gpipe").activations.count > 3 * piped("1f1b").activations.count / 2);
+}
+
+TEST_CASE("what cannot be split is refused", "[parallel]") {
+  const auto error_of = [](const std::string& model, int workers,
+                           const std::vector<std::pair<std::string, std::string>>& settings) -> std::string {
+    PredictRequest request{.model = model, .cluster = "dgx-a100", .strategy = "ddp", .workers = workers};
+    request.batch = 8;
+    request.settings = settings;
+    try {
+      (void)prepare(request);
+    } catch (const std::exception& e) {
+      return e.what();
+    }
+    return "none";
+  };
+  CHECK(error_of("resnet50", 2, {{"strategy.tensor", "2"}}) ==
+        "tensor parallelism cannot split layer 'conv1' of model 'resnet50': only transformers of dense layers and "
+        "attention are split, no convolutions");
+  CHECK(error_of("gpt2", 5, {{"strategy.tensor", "5"}}) ==
+        "layer 'transformer.h.0.attn.scores' has 12 heads, which 5 tensor-parallel ranks do not divide evenly");
+  CHECK(error_of("gpt2", 16, {{"strategy.pipeline", "16"}}) ==
+        "model 'gpt2' has 12 blocks (layers whose names agree up to a number), which 16 stages of 1 chunk cannot "
+        "share");
+  CHECK(error_of("gpt2", 6, {{"strategy.tensor", "4"}}) ==
+        "error: option 'pipeline' of strategy 'ddp': replicas of 4 tensor-parallel ranks x 1 stages do not divide 6 "
+        "workers");
+}

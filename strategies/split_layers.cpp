@@ -37,8 +37,7 @@ LayerSplit split_of(const Model& model, LayerId id, bool reads_features, bool se
       if (!reads_features) refuse(model, layer, "it reads no heads that a dense layer before it has split");
       return LayerSplit::Features;
     case LayerKind::Norm:
-      if (reads_features) refuse(model, layer, "it needs whole rows, and a dense layer before it has split them");
-      return rest;
+      return reads_features ? LayerSplit::Whole : rest;  // it needs whole rows: they are gathered
     case LayerKind::Activation:
     case LayerKind::Elementwise:
     case LayerKind::Loss:

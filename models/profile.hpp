@@ -26,6 +26,10 @@ struct Roofline {
   Flops half_efficiency{0.5e9};     ///< work at which half of compute_efficiency is reached
   double element_bytes = 4.0;       ///< of an activation; make_profile sets 2 for amp, fp16 and bf16
   bool winograd = false;            ///< make_profile sets it for fp32: see kWinograd in roofline.cpp
+  /// For product_time alone: a product whose result has so many elements, or whose inner axis is so long, computes at
+  /// half of its speed. From cut products on four GPUs in 16 bits; models/README.md (Products) has the sources.
+  double half_area = 250e3;
+  double half_depth = 160.0;
   friend auto operator<=>(const Roofline&, const Roofline&) = default;
 };
 

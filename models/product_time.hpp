@@ -1,0 +1,59 @@
+// Seconds of matrix products from their shapes, and how much slower the parts of a product are than the whole.
+//
+// Tensor parallelism cuts a product into parts that are narrow or shallow. An estimate by work alone (roofline.hpp)
+// does not tell a narrow part from a shallow one. No profile is made from what is declared here; it is for who cuts
+// layers.
+#pragma once
+#include <cstdint>
+
+#include "models/operation.hpp"
+#include "models/profile.hpp"
+
+namespace simsync {
+
+/// Forward and backward of one product for `batch` samples, each a kernel of its own; `batch` adds rows where the
+/// product has weights, else products. Backward is the gradients of both operands.
+///
+/// A product of [m, k] with [k, n], `count` times at once, takes launch + (arithmetic^3 + transfer^3)^(1/3) with
+///
+///     arithmetic = min over s of 2 (s count m' n' + half_area) (k / s + half_depth) / rate + [s > 1] 8 s count m n /
+///     memory transfer   = element_bytes count (m k + k n + m n) / memory
+///
+/// where rate and memory are the shares of the peak rates that large products and copies reach. m' and n' are m and n
+/// rounded up to tiles of 64. s is 1, 2, 4, 8 or 16: so many blocks share the inner axis and add up 32-bit partial
+/// sums. half_area is Hockney and Jesshope's n_1/2 of the result: what idles while the last tiles are computed.
+/// half_depth is that of the inner axis: a tile's first operands have to arrive before it computes, and its result has
+/// to leave after it. models/README.md (Products) has the sources of both and how far it is off.
+LayerTime product_time(const MatrixProduct& product, std::int64_t batch, const Roofline& roofline);
+
+/// Of all products of a layer, one after another, without what is computed between them. A layer that reads only the
+/// sample has no gradient of it, and a fused attention computes its first product again before its backward pass. A
+/// convolution counts for nothing here.
+LayerTime product_time(const Operation& operation, std::int64_t batch, const Roofline& roofline);
+
+/// What a product is cut along.
+enum class ProductAxis : std::uint8_t {
+  Rows,     ///< of the first operand: tokens
+  Inner,    ///< rows of the weight; the parts' results have to be added up, which is not counted here
+  Columns,  ///< of the weight
+  Heads,    ///< products that are independent of one another
+};
+
+struct ProductCut {
+  ProductAxis axis = ProductAxis::Columns;
+  std::int64_t parts = 1;  ///< at least 1
+};
+
+/// The largest part of `product`. More parts than the axis is long leave the largest with one entry.
+MatrixProduct part_of(const MatrixProduct& product, ProductCut cut);
+
+/// Time of the largest part times the number of parts, over the time of the whole: at least 1, and more where the axis
+/// does not divide evenly.
+struct Slowdown {
+  double forward = 1.0;
+  double backward = 1.0;
+};
+/// A layer's time, measured or estimated, times this over `cut.parts` is the time of a part.
+Slowdown slice_slowdown(const MatrixProduct& product, ProductCut cut, std::int64_t batch, const Roofline& roofline);
+
+}  // namespace simsync

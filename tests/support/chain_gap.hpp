@@ -1,0 +1,43 @@
+// How far a search of chains stays from the optimum, over many chains.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/sbp/chain_search.hpp"
+
+namespace simsync::test {
+
+/// Costs that differ by less count as equal: two ways of adding up the same ones.
+inline constexpr double kEqualCosts = 1e-9;
+
+class Gap {
+public:
+  void add(const ChainResult& result, double optimum) {
+    ++chains_;
+    const double gap = optimum == 0.0 ? result.cost : result.cost / optimum - 1.0;
+    if (gap < -kEqualCosts) ++below_;
+    if (gap < kEqualCosts) ++equal_;
+    worst_ = std::max(worst_, gap);
+    sum_ += gap;
+    evaluated_ += result.evaluated;
+  }
+  /// Chains with less than the optimum.
+  [[nodiscard]] int below() const { return below_; }
+  [[nodiscard]] double share_equal() const { return static_cast<double>(equal_) / chains_; }
+  [[nodiscard]] double worst() const { return worst_; }
+  [[nodiscard]] std::string text() const {
+    return fmt::format("equal {:.1f} %, worst +{:.1f} %, mean +{:.2f} %, {:.0f} candidates", 100.0 * share_equal(),
+                       100.0 * worst_, 100.0 * sum_ / chains_, static_cast<double>(evaluated_) / chains_);
+  }
+
+private:
+  int chains_ = 0;
+  int below_ = 0;
+  int equal_ = 0;
+  double worst_ = 0.0;
+  double sum_ = 0.0;
+  std::int64_t evaluated_ = 0;
+};
+
+}  // namespace simsync::test

@@ -119,6 +119,8 @@ std::vector<Coordinate> tied_layers(const ChainCosts& costs, const std::vector<i
 
 ChainResult coordinate_descent(const ChainCosts& costs, const DescentOptions& options) {
   check(costs);
+  if (options.restarts < 0)
+    throw PlanError(fmt::format("{} restarts of a descent: expected 0 or more", options.restarts));
   const std::vector<Coordinate> single = single_layers(costs.layers());
   const std::vector<Coordinate> tied = options.ties.empty() ? single : tied_layers(costs, options.ties);
   ChainResult out;
@@ -141,6 +143,9 @@ ChainResult coordinate_descent(const ChainCosts& costs, const DescentOptions& op
 
 ChainResult chain_annealing(const ChainCosts& costs, const AnnealingOptions& options) {
   check(costs);
+  if (!(options.first_temperature > 0.0) || !(options.last_temperature > 0.0))
+    throw PlanError(fmt::format("annealing from temperature {} to {}: expected both above 0", options.first_temperature,
+                                options.last_temperature));
   Walker walker(costs, start_of(costs, options.start));
   ChainResult out{.choice = walker.choice(), .cost = chain_cost(costs, walker.choice())};
   const double unit = std::abs(out.cost) / costs.layers();

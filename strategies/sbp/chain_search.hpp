@@ -53,20 +53,20 @@ struct DescentOptions {
 /// below 1e-12 of what is improved count as none (OneFlow's threshold), so that it ends. The result costs as much as
 /// its start or less, but it need not be the optimum: two neighbors that would have to change together stay as they
 /// are. Evaluated: candidates of one layer, or of one group of tied layers, with the others as they are.
-/// @throws PlanError for a start or ties that are not of this chain.
+/// @throws PlanError for a start or ties that are not of this chain, or restarts below 0.
 ChainResult coordinate_descent(const ChainCosts& costs, const DescentOptions& options = {});
 
 struct AnnealingOptions {
   ChainChoice start;               ///< empty: candidate 0 of each layer
   std::int64_t trials = 10'000;    ///< changes of one layer that are tried
-  double first_temperature = 0.1;  ///< of the start's cost per layer
+  double first_temperature = 1.0;  ///< of the start's cost per layer
   double last_temperature = 1e-4;  ///< likewise; the temperature falls by one factor per trial
   std::uint64_t seed = 1;
 };
 /// Simulated annealing, for comparison: one layer's candidate is drawn, and a change for the worse by d is kept with
 /// probability exp(-d / temperature). FlexFlow searches so (Jia et al., "Beyond data and model parallelism for deep
 /// neural networks", MLSys 2019). The best choice on the way is the result. Evaluated: trials.
-/// @throws PlanError for a start that is not of this chain.
+/// @throws PlanError for a start that is not of this chain, or a temperature that is not above 0.
 ChainResult chain_annealing(const ChainCosts& costs, const AnnealingOptions& options = {});
 
 }  // namespace simsync

@@ -43,7 +43,7 @@ void check(const std::vector<MeshAxis>& axes) {
 
 }  // namespace
 
-DeviceMesh::DeviceMesh(std::vector<MeshAxis> axes) : DeviceMesh(axes, reversed_names(axes)) {}
+DeviceMesh::DeviceMesh(const std::vector<MeshAxis>& axes) : DeviceMesh(axes, reversed_names(axes)) {}
 
 DeviceMesh::DeviceMesh(std::vector<MeshAxis> axes, const std::vector<std::string>& innermost_first)
     : axes_(std::move(axes)), strides_(axes_.size()) {

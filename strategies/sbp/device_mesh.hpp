@@ -22,7 +22,7 @@ class DeviceMesh {
 public:
   /// Row-major: the last axis is the innermost one.
   /// @throws InputError for no axis, an empty or repeated name, a size below 1, more than kMostMeshRanks ranks.
-  explicit DeviceMesh(std::vector<MeshAxis> axes);
+  explicit DeviceMesh(const std::vector<MeshAxis>& axes);
   /// `innermost_first` names every axis once. {"tp", "dp", "pp"}: rank 1 is rank 0's next neighbor along tp; along dp
   /// it is the rank numbered by the size of tp.
   /// @throws InputError as above, and when the order does not name every axis once.

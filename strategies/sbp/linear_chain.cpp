@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <utility>
+
 #include "base/error.hpp"
 
 namespace simsync {
@@ -42,31 +45,34 @@ std::vector<LinearSplits> candidates_of(const LinearLayer& layer, const DeviceMe
   return out;
 }
 
-/// Boxing of matrices of one shape.
-BoxingPaths boxing_of(std::int64_t rows, std::int64_t columns, const BoxingMesh& mesh) {
-  return {mesh.mesh, mesh.links, {{rows, columns}, mesh.element_bytes}, mesh.options};
-}
+/// Boxing by the shape of a matrix. Layers of one shape look up what the first has searched.
+class Boxings {
+public:
+  explicit Boxings(const BoxingMesh& mesh) : mesh_(mesh) {}
+  BoxingPaths& of(std::int64_t rows, std::int64_t columns) {
+    auto found = paths_.find({rows, columns});
+    if (found == paths_.end()) {
+      BoxingPaths paths(mesh_.mesh, mesh_.links, {{rows, columns}, mesh_.element_bytes}, mesh_.options);
+      found = paths_.emplace(std::make_pair(rows, columns), std::move(paths)).first;
+    }
+    return found->second;
+  }
 
-/// Layouts of a layer's candidates, and what boxing costs of each by itself.
-struct Candidates {
-  std::vector<LinearLayouts> layouts;
-  std::vector<double> weight_grad;
+private:
+  const BoxingMesh& mesh_;
+  std::map<std::pair<std::int64_t, std::int64_t>, BoxingPaths> paths_;
 };
 
-Candidates of_layer(const LinearLayer& layer, const std::vector<LinearSplits>& list, const BoxingMesh& mesh) {
-  Candidates out;
-  BoxingPaths weight = boxing_of(layer.k, layer.n, mesh);
-  for (const LinearSplits& splits : list) {
-    const LinearLayouts layouts = linear_layouts(layer, mesh.mesh, splits);
-    out.weight_grad.push_back(weight.cost(layouts.weight_grad, layouts.weight));
-    out.layouts.push_back(layouts);
-  }
+std::vector<LinearLayouts> layouts_of(const LinearLayer& layer, const std::vector<LinearSplits>& list,
+                                      const DeviceMesh& mesh) {
+  std::vector<LinearLayouts> out;
+  for (const LinearSplits& splits : list) out.push_back(linear_layouts(layer, mesh, splits));
   return out;
 }
 
 /// `between` boxes what lies between the layers: forward the output, backward its gradient.
 std::vector<std::vector<double>> edges_of(const std::vector<LinearLayouts>& a, const std::vector<LinearLayouts>& b,
-                                          BoxingPaths between) {
+                                          BoxingPaths& between) {
   std::vector<std::vector<double>> out(a.size());
   for (std::size_t i = 0; i < a.size(); ++i)
     for (const LinearLayouts& next : b)
@@ -78,21 +84,23 @@ std::vector<std::vector<double>> edges_of(const std::vector<LinearLayouts>& a, c
 
 LinearChain linear_chain(const std::vector<LinearLayer>& layers, const BoxingMesh& mesh) {
   check(layers);
+  Boxings boxings(mesh);
   LinearChain out;
-  std::vector<Candidates> all;
-  for (const LinearLayer& layer : layers) {
+  std::vector<LinearLayouts> before;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const LinearLayer& layer = layers[l];
     out.candidates.push_back(candidates_of(layer, mesh.mesh));
-    all.push_back(of_layer(layer, out.candidates.back(), mesh));
-    out.costs.nodes.push_back(all.back().weight_grad);
+    std::vector<LinearLayouts> layouts = layouts_of(layer, out.candidates.back(), mesh.mesh);
+    std::vector<double> node;
+    for (const LinearLayouts& tensors : layouts) {
+      node.push_back(boxings.of(layer.k, layer.n).cost(tensors.weight_grad, tensors.weight));
+      if (l == 0) node.back() += boxings.of(layer.m, layer.k).cost(tensors.input_grad, tensors.input);
+      if (l + 1 == layers.size()) node.back() += boxings.of(layer.m, layer.n).cost(tensors.output, tensors.output_grad);
+    }
+    out.costs.nodes.push_back(std::move(node));
+    if (l > 0) out.costs.edges.push_back(edges_of(before, layouts, boxings.of(layer.m, layer.k)));
+    before = std::move(layouts);
   }
-  for (std::size_t l = 1; l < layers.size(); ++l)
-    out.costs.edges.push_back(edges_of(all[l - 1].layouts, all[l].layouts, boxing_of(layers[l].m, layers[l].k, mesh)));
-  BoxingPaths first = boxing_of(layers.front().m, layers.front().k, mesh);
-  for (std::size_t c = 0; c < all.front().layouts.size(); ++c)
-    out.costs.nodes.front()[c] += first.cost(all.front().layouts[c].input_grad, all.front().layouts[c].input);
-  BoxingPaths last = boxing_of(layers.back().m, layers.back().n, mesh);
-  for (std::size_t c = 0; c < all.back().layouts.size(); ++c)
-    out.costs.nodes.back()[c] += last.cost(all.back().layouts[c].output, all.back().layouts[c].output_grad);
   return out;
 }
 

@@ -217,11 +217,10 @@ TEST_CASE("buckets fill in backward order and chunks count members", "[strategie
 TEST_CASE("the presets fit any model", "[strategies]") {
   const Model model = three_variables();
   const Cluster cluster = make_cluster(2, 2);
-  CHECK(known_strategies() == std::vector<std::string>{"compressed-all-reduce", "mixed", "sharded-ps"});
-  for (const auto& name : known_strategies()) {
-    const Strategy strategy = find_strategy(name, request_for(model, cluster, 4));
-    CHECK(strategy.name == name);
-  }
+  CHECK(known_strategies() == std::vector<std::string>{"3d", "compressed-all-reduce", "megatron", "megatron-sequence",
+                                                       "mixed", "sharded-ps"});
+  const Cluster boxes = make_cluster(4, 8);  // whole replicas of up to 8 x 4 ranks
+  for (const auto& name : known_strategies()) CHECK(find_strategy(name, request_for(model, boxes, 32)).name == name);
   CHECK(find_strategy("ddp", request_for(model, cluster, 4)).name == "ddp");
   CHECK(error_of([&] { (void)find_strategy("mixd", request_for(model, cluster, 4)); }) ==
         "error: unknown strategy 'mixd'\n  help: did you mean 'mixed'?");

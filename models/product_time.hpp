@@ -16,8 +16,11 @@ namespace simsync {
 ///
 /// A product of [m, k] with [k, n], `count` times at once, takes launch + (arithmetic^3 + transfer^3)^(1/3) with
 ///
-///     arithmetic = min over s of 2 (s count m' n' + half_area) (k / s + half_depth) / rate + [s > 1] 8 s count m n /
-///     memory transfer   = element_bytes count (m k + k n + m n) / memory
+///     arithmetic = min over s of 2 (s count m' n' + half_area) (k / s + half_depth) / rate + sums(s)
+///
+///     sums(s) = 8 s count m n / memory for s > 1, else 0
+///
+///     transfer = element_bytes count (m k + k n + m n) / memory
 ///
 /// where rate and memory are the shares of the peak rates that large products and copies reach. m' and n' are m and n
 /// rounded up to tiles of 64. s is 1, 2, 4, 8 or 16: so many blocks share the inner axis and add up 32-bit partial

@@ -18,6 +18,10 @@ struct ModelParallel {
 
   /// Of one replica.
   [[nodiscard]] int ranks() const { return tensor * pipeline; }
+  /// The pipeline of a step of so many micro-steps.
+  [[nodiscard]] PipelineShape shape(int micro_steps) const {
+    return {.schedule = schedule, .stages = pipeline, .micro_batches = micro_steps, .chunks = chunks};
+  }
   /// Whether a replica is one rank.
   [[nodiscard]] bool is_trivial() const { return ranks() == 1; }
 };

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
+#include "models/product_time.hpp"
 
 namespace simsync {
 namespace {
@@ -49,6 +51,24 @@ LayerSplit split_of(const Model& model, LayerId id, bool reads_features, bool se
       refuse(model, layer, "only transformers of dense layers and attention are split, no recurrences");
   }
   return rest;
+}
+
+/// Along which axis the products of a layer are cut; none: they are not.
+std::optional<ProductAxis> cut_of(LayerSplit split) {
+  switch (split) {
+    case LayerSplit::Columns:
+      return ProductAxis::Columns;
+    case LayerSplit::Rows:
+      return ProductAxis::Inner;
+    case LayerSplit::Features:
+      return ProductAxis::Heads;
+    case LayerSplit::Tokens:
+      return ProductAxis::Rows;
+    case LayerSplit::Whole:
+    case LayerSplit::Vocabulary:
+      break;
+  }
+  return std::nullopt;
 }
 
 /// Ceiling of a / b.
@@ -175,26 +195,10 @@ Layer part_of(const Layer& layer, LayerSplit split, int ranks) {
   }
   if (split == LayerSplit::Tokens) out.dense_rows *= share;
   for (MatrixProduct& product : out.operation.products) {
-    switch (split) {
-      case LayerSplit::Columns:
-        product.columns = part(product.columns, ranks);
-        break;
-      case LayerSplit::Rows:
-        product.inner = part(product.inner, ranks);
-        break;
-      case LayerSplit::Features:
-        if (product.heads % ranks != 0)
-          throw PlanError(fmt::format("layer '{}' has {} heads, which {} tensor-parallel ranks do not divide evenly",
-                                      layer.name, product.heads, ranks));
-        product.heads /= ranks;
-        break;
-      case LayerSplit::Tokens:
-        product.rows = part(product.rows, ranks);
-        break;
-      case LayerSplit::Whole:
-      case LayerSplit::Vocabulary:
-        break;
-    }
+    if (split == LayerSplit::Features && product.heads % ranks != 0)
+      throw PlanError(fmt::format("layer '{}' has {} heads, which {} tensor-parallel ranks do not divide evenly",
+                                  layer.name, product.heads, ranks));
+    if (const auto axis = cut_of(split)) product = part_of(product, {.axis = *axis, .parts = ranks});
   }
   return out;
 }

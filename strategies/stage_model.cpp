@@ -45,8 +45,11 @@ bool is_tied(const Model& model, const Layer& layer) {
                       [&](VariableId id) { return model.variable(id).shape.size() > 1; });
 }
 
-/// The table that tied layers multiply with: the first of an embedding.
+/// The table that tied layers multiply with: the first of an embedding. None: no layer is tied.
 std::optional<VariableId> table_of(const Model& model) {
+  bool tied = false;
+  for (LayerId id = 0; id < model.layer_count(); ++id) tied = tied || is_tied(model, model.layer(id));
+  if (!tied) return std::nullopt;
   for (const Variable& variable : model.variables())
     if (model.layer(variable.layer).kind == LayerKind::Embedding)
       return static_cast<VariableId>(&variable - model.variables().data());
@@ -134,13 +137,7 @@ private:
 
   /// The owner's end of a tied table.
   void share_table(StageModel& out) const {
-    if (!table_) return;
-    const bool tied = [&] {
-      for (LayerId id = 0; id < whole_.layer_count(); ++id)
-        if (is_tied(whole_, whole_.layer(id))) return true;
-      return false;
-    }();
-    for (VariableId id = 0; tied && !out.shared_copy && id < out.variable_of.size(); ++id)
+    for (VariableId id = 0; table_ && !out.shared_copy && id < out.variable_of.size(); ++id)
       if (out.variable_of[id] == *table_) out.shared_copy = id;
   }
 

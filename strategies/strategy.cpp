@@ -137,10 +137,7 @@ void check_model_parallel(const Strategy& strategy) {
   if (strategy.graph.workers % parallel.ranks() != 0)
     fail(fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", parallel.tensor,
                      parallel.pipeline, strategy.graph.workers));
-  check(PipelineShape{.schedule = parallel.schedule,
-                      .stages = parallel.pipeline,
-                      .micro_batches = strategy.graph.micro_steps,
-                      .chunks = parallel.chunks});
+  check(parallel.shape(strategy.graph.micro_steps));
   if (parallel.is_trivial()) return;
   for (const VariableStrategy& how : strategy.variables) {
     const bool whole = how.shards.size() == 1 && !std::holds_alternative<PsSynchronizer>(how.shards[0].synchronizer) &&

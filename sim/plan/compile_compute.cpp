@@ -10,7 +10,6 @@
 
 #include "base/error.hpp"
 #include "models/blocks.hpp"
-#include "models/precision.hpp"
 #include "sim/plan/group_stream.hpp"
 
 namespace simsync::detail {
@@ -77,7 +76,10 @@ struct Piece {
 class ComputeWriter {
 public:
   explicit ComputeWriter(PlanWriter& writer)
-      : w_(writer), waiting_(waiting_for_slowest(writer)), drawn_(!in_lock_step(writer.strategy)) {
+      : w_(writer),
+        waiting_(waiting_for_slowest(writer)),
+        drawn_(!in_lock_step(writer.strategy)),
+        shares_(overlap_shares(writer.strategy.graph)) {
     if (!w_.profile.recomputed.empty())
       for (const Block& block : blocks_of(w_.model)) block_ending_at_[block.last] = block;
     for (LayerId layer = 0; layer < w_.model.layer_count(); ++layer) {
@@ -117,10 +119,7 @@ private:
   /// The passes of a stage, in the order of its schedule.
   void write_stage() {
     const ModelParallel& parallel = w_.strategy.graph.parallel;
-    const PipelineShape shape{.schedule = parallel.schedule,
-                              .stages = parallel.pipeline,
-                              .micro_batches = w_.profile.micro_steps,
-                              .chunks = parallel.chunks};
+    const PipelineShape shape = parallel.shape(w_.profile.micro_steps);
     MicroStep step;
     for (auto* ops : {&step.forward, &step.backward, &step.backward_begin}) ops->resize(w_.model.layer_count(), -1);
     w_.micro_steps.assign(static_cast<std::size_t>(w_.profile.micro_steps), step);
@@ -129,7 +128,7 @@ private:
       const auto first = static_cast<OpId>(w_.plan.ops.size());
       write_pass(task);
       const Phase way = task.kind == StageTask::Kind::Forward ? Phase::Forward : Phase::Backward;
-      w_.last_back = static_cast<std::size_t>(task.micro_batch);
+      if (way == Phase::Backward) w_.last_back = static_cast<std::size_t>(task.micro_batch);
       if (task.kind != StageTask::Kind::BackwardWeight)
         w_.passes[{way, task.micro_batch, task.chunk}] = {.first = first, .last = previous_};
     }
@@ -159,7 +158,7 @@ private:
         });
       }
       step.backward[layer] = previous_;
-      for (const double share : overlap_shares(w_.strategy.graph))
+      for (const double share : shares_)
         if (w_.backward_left[layer] <= share * w_.backward_pass) step.backward_but.try_emplace(share, previous_);
     }
   }
@@ -177,9 +176,7 @@ private:
   void exchange(const std::vector<BoxingStep>& steps, LayerId layer, const char* pass) {
     if (!split_) return;
     for (const BoxingStep& step : steps) {
-      constexpr double kFull = 4.0;
-      const double width = has_half_activations(w_.profile.precision) ? 2.0 : kFull;
-      double bytes = step.bytes * width / kFull * static_cast<double>(w_.profile.batch);
+      double bytes = w_.activation_bytes(step.bytes);
       if (step.kind == Boxing::AllGather) bytes /= split_->ranks();
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
@@ -217,15 +214,14 @@ private:
     step.backward_begin.resize(layers);
     for (LayerId layer = 0; layer < layers; ++layer) step.forward[layer] = compute({.layer = layer});
     // A layer is cut where so much of the pass is still to come as may run beside communication.
-    const Shares shares = overlap_shares(w_.strategy.graph);
-    auto next = shares.begin();
+    auto next = shares_.begin();
     Seconds to_come = pass_;
     for (LayerId layer = layers; layer-- > 0;) {
       step.backward_begin[layer] = static_cast<OpId>(w_.plan.ops.size());
       for_backward_of(layer, [&](const Piece& piece) {
         const Seconds whole = time_of(piece);
         double written = 0.0;
-        for (; next != shares.end() && to_come - whole < *next * pass_; ++next) {
+        for (; next != shares_.end() && to_come - whole < *next * pass_; ++next) {
           const double until = (to_come - *next * pass_) / whole;
           if (until > written) (void)compute(piece, until - written);
           written = std::max(written, until);
@@ -258,6 +254,7 @@ private:
   PlanWriter& w_;
   double waiting_;
   bool drawn_;
+  Shares shares_;
   std::map<LayerId, Block> block_ending_at_;  ///< empty when nothing is computed again
   Seconds pass_;                              ///< one backward pass
   std::optional<GroupStream> split_;          ///< of tensor-parallel ranks

@@ -8,7 +8,6 @@
 
 #include <deque>
 
-#include "models/precision.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/group_stream.hpp"
 #include "sim/plan/stage_profile.hpp"
@@ -115,10 +114,7 @@ private:
   void write_activations() {
     if (mesh_.stages() == 1) return;
     const int last = mesh_.stages() * parallel_.chunks - 1;
-    const auto shape = PipelineShape{.schedule = parallel_.schedule,
-                                     .stages = mesh_.stages(),
-                                     .micro_batches = whole_.profile.micro_steps,
-                                     .chunks = parallel_.chunks};
+    const PipelineShape shape = parallel_.shape(whole_.profile.micro_steps);
     const auto end_of = [&](int chunk) { return PassEnd{chunk % mesh_.stages(), chunk / mesh_.stages()}; };
     for (int stage = 0; stage < mesh_.stages(); ++stage) {
       for (const StageTask& task : stage_order(shape, stage)) {
@@ -134,12 +130,10 @@ private:
   }
 
   void send(Phase pass, const PassEnd& from, const PassEnd& to, int step) {
-    constexpr double kFull = 4.0;
-    const double width = has_half_activations(whole_.profile.precision) ? 2.0 : kFull;
     const PassEnd& receives = pass == Phase::Forward ? to : from;
     const StageChunk& chunk =
         stages_[static_cast<std::size_t>(receives.stage)].part.chunks[static_cast<std::size_t>(receives.chunk)];
-    const double bytes = chunk.received_bytes * width / kFull * static_cast<double>(whole_.profile.batch);
+    const double bytes = whole_.activation_bytes(chunk.received_bytes);
     const OpId sent = writer_of(from.stage).passes.at({pass, step, from.chunk}).last;
     const OpId waits = writer_of(to.stage).passes.at({pass, step, to.chunk}).first;
     Reason reason{Phase::Activations, -1,

@@ -16,7 +16,6 @@ public:
   GroupStream(PlanWriter& writer, GroupingId grouping, QueueId queue);
 
   [[nodiscard]] int ranks() const { return costs_.shape.ranks(); }
-  [[nodiscard]] bool is_trivial() const { return ranks() == 1; }
 
   /// The next one, behind the one before. All-gather: `bytes` are what each rank contributes.
   OpId launch(const CollectiveKind& kind, double bytes, Reason reason, std::vector<OpId> after);

@@ -257,10 +257,7 @@ struct StagePart {
 StagePart largest_stage(const Model& model, const Strategy& strategy, const Profile& profile,
                         const OptimizerState& optimizer) {
   const ModelParallel& parallel = strategy.graph.parallel;
-  const PipelineShape shape{.schedule = parallel.schedule,
-                            .stages = parallel.pipeline,
-                            .micro_batches = profile.micro_steps,
-                            .chunks = parallel.chunks};
+  const PipelineShape shape = parallel.shape(profile.micro_steps);
   std::optional<StagePart> out;
   Bytes most;
   int number = 0;

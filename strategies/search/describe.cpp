@@ -209,30 +209,59 @@ std::vector<std::string> cycle_settings(const Fusion& fusion, Compressor compres
                       compressor == Compressor::Fp16 ? ", compression=hvd.Compression.fp16" : "")};
 }
 
-/// Credit in bytes for pieces of so many; one piece at a time is a credit of one piece.
-std::int64_t credit_bytes(Bytes credit, std::int64_t piece) {
-  return credit.count == 1 ? piece : credit.count;
+/// Bytes of a parameter, if it is the same for all variables.
+std::optional<std::int64_t> bytes_of_parameter(const Strategy& strategy, const Model& model) {
+  std::set<std::int64_t> out;
+  for (const VariableStrategy& entry : strategy.variables) out.insert(size_of(model.variable(entry.variable).dtype));
+  return out.size() == 1 ? std::optional(*out.begin()) : std::nullopt;
 }
 
-std::vector<std::string> scheduled_settings(const GraphStrategy& graph) {
-  const std::int64_t piece = graph.scheduling.partition.count;
-  if (graph.fusion.kind != FusionKind::None || piece == 0 || graph.scheduling.credit.count == 0) return {};
-  return {
-      fmt::format("ByteScheduler with Horovod: USE_BYTESCHEDULER=1 BYTESCHEDULER_PARTITION={} "
-                  "BYTESCHEDULER_CREDIT={}",
-                  piece, credit_bytes(graph.scheduling.credit, piece))};
-}
-
-/// BytePS deals partitions to servers by itself.
-std::vector<std::string> byteps_settings(const Strategy& strategy, const Model& model) {
-  std::int64_t piece = 0;
+/// The longest shard of all.
+std::int64_t longest_shard(const Strategy& strategy, const Model& model) {
+  std::int64_t out = 0;
   for (const VariableStrategy& entry : strategy.variables)
     for (const Shard& shard : entry.shards)
-      piece = std::max(piece, shard.elements * size_of(model.variable(entry.variable).dtype));
+      out = std::max(out, shard.elements * size_of(model.variable(entry.variable).dtype));
+  return out;
+}
+
+/// ByteScheduler counts in parameters (`_partition` and `_credit` of its bytecore.py). A piece starts there while any
+/// credit is left, so that a credit of one parameter is one piece at a time. Its tuner would change the credit.
+/// `piece`: bytes of a partition.
+std::vector<std::string> bytescheduler_settings(const char* back_end, const Strategy& strategy, const Model& model,
+                                                std::int64_t piece) {
+  const Scheduling& scheduling = strategy.graph.scheduling;
+  const auto element = bytes_of_parameter(strategy, model);
+  if (!element || piece == 0 || scheduling.credit.count == 0 || scheduling.credit_is_strict) return {};
+  const auto parameters = [&](std::int64_t bytes) { return std::max<std::int64_t>(1, bytes / *element); };
+  return {
+      fmt::format("ByteScheduler with {}: USE_BYTESCHEDULER=1 BYTESCHEDULER_PARTITION={} BYTESCHEDULER_CREDIT={} "
+                  "BYTESCHEDULER_CREDIT_TUNING=0",
+                  back_end, parameters(piece), parameters(scheduling.credit.count))};
+}
+
+std::vector<std::string> scheduled_settings(const Strategy& strategy, const Model& model) {
+  if (strategy.graph.fusion.kind != FusionKind::None) return {};
+  return bytescheduler_settings("Horovod", strategy, model, strategy.graph.scheduling.partition.count);
+}
+
+/// BytePS counts its credit in partitions (`_credits` of its scheduled_queue.cc), and a partition longer than what is
+/// left waits; its workers update.
+std::vector<std::string> byteps_settings(const Strategy& strategy, const Model& model) {
+  const std::int64_t piece = longest_shard(strategy, model);
+  if (strategy.graph.update_at != UpdateAt::Worker || piece == 0) return {};
   std::string line = fmt::format("BytePS, with a placement of its own: BYTEPS_PARTITION_BYTES={}", piece);
-  if (const std::int64_t credit = credit_bytes(strategy.graph.scheduling.credit, piece); credit > 0)
-    line += fmt::format(" BYTEPS_SCHEDULING_CREDIT={}", credit);
+  if (const std::int64_t credit = strategy.graph.scheduling.credit.count; credit > 0)
+    line += fmt::format(" BYTEPS_SCHEDULING_CREDIT={}", std::max<std::int64_t>(1, (credit + piece / 2) / piece));
   return {line};
+}
+
+/// Servers behind a priority queue: BytePS deals partitions to them by itself, and so does ByteScheduler.
+std::vector<std::string> served_settings(const Strategy& strategy, const Model& model) {
+  const Scheduling& scheduling = strategy.graph.scheduling;
+  if (scheduling.credit_is_strict || scheduling.credit.count == 0) return byteps_settings(strategy, model);
+  return bytescheduler_settings("MXNet's servers, with a placement of its own", strategy, model,
+                                longest_shard(strategy, model));
 }
 
 }  // namespace
@@ -248,10 +277,10 @@ std::vector<std::string> framework_settings(const Strategy& strategy, const Mode
   if (!compressor) return {};
   if (schedule == Schedule::Priority && *compressor == Compressor::None &&
       all([](const Handling& h) { return h.served && h.replicated && !h.reduced && !h.factors; }))
-    return byteps_settings(strategy, model);
+    return served_settings(strategy, model);
   if (!all([](const Handling& h) { return h.reduced && !h.served && !h.cut; })) return {};
   std::vector<std::string> out;
-  if (schedule == Schedule::Priority && *compressor == Compressor::None) out = scheduled_settings(graph);
+  if (schedule == Schedule::Priority && *compressor == Compressor::None) out = scheduled_settings(strategy, model);
   if (schedule == Schedule::WaitFree && graph.fusion.kind == FusionKind::Buckets)
     out = bucket_settings(strategy, *compressor);
   if (schedule == Schedule::WaitFree && graph.fusion.kind == FusionKind::Cycle)

@@ -58,7 +58,8 @@ double similarity(const Shape& a, const Shape& b, const Model& model) {
   return all > 0.0 ? alike / all : 1.0;
 }
 
-/// Twins are configured alike and have the same estimate to the last digit: a trial of one says what the other does.
+/// Twins are configured alike and have the same estimate to the last digit. What they do at the graph level is not
+/// compared, so that their replays may differ by what estimates do not see, such as the order of pieces.
 using Twins = std::tuple<double, double, Shape>;
 
 Twins twins_of(const Candidate& candidate) {
@@ -147,6 +148,7 @@ std::vector<Candidate> faster_half(const SearchState& state, std::vector<Candida
 
 class AutoSyncProposals final : public Proposals {
 public:
+  [[nodiscard]] bool asks_ranker() const override { return true; }
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
     std::vector<Candidate> drawn;
     for (int i = 0; i < state.options.candidates; ++i) {
@@ -159,6 +161,7 @@ public:
 
 class MutateProposals final : public Proposals {
 public:
+  [[nodiscard]] bool asks_ranker() const override { return true; }
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
     const std::vector<std::size_t> ranking = state.fastest();
     if (ranking.empty()) return RandomProposals().next(state, count);
@@ -193,6 +196,7 @@ private:
 /// Metropolis on the score, which falls from chain to chain to that of the best trial.
 class AnnealProposals final : public Proposals {
 public:
+  [[nodiscard]] bool asks_ranker() const override { return true; }
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
     const std::vector<std::size_t> ranking = state.fastest();
     if (ranking.empty()) return RandomProposals().next(state, count);

@@ -50,6 +50,8 @@ public:
   Proposals& operator=(const Proposals&) = delete;
   /// At most `count` new candidates; none: there are no more.
   virtual std::vector<Candidate> next(SearchState& state, std::size_t count) = 0;
+  /// Whether what the ranker says decides which: else nobody asks it, and it need not learn.
+  [[nodiscard]] virtual bool asks_ranker() const { return false; }
 };
 
 /// @throws InputError for a problem that the method is not for.

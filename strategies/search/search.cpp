@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "base/error.hpp"
@@ -99,8 +100,42 @@ bool is_stopped(const SearchProblem& problem) {
   return problem.stop && problem.stop();
 }
 
-void run(SearchState& state, std::vector<Candidate> candidates, int round) {
-  state.replay(candidates);
+/// What is left of the budget; none: there is no limit.
+std::optional<Seconds> left_of_budget(const SearchState& state) {
+  if (!state.options.budget) return std::nullopt;
+  return *state.options.budget - state.result.cluster_time;
+}
+
+double predicted_step(const Candidate& candidate) {
+  return candidate.replayed.value_or(candidate.estimate.step).value();
+}
+
+/// How much longer trials take than was predicted, on the whole.
+double mean_slowness(const SearchState& state) {
+  double taken = 0.0;
+  double predicted = 0.0;
+  for (const Trial& trial : state.result.trials) {
+    if (!trial.step) continue;
+    taken += trial.step->value();
+    predicted += predicted_step(trial.candidate);
+  }
+  return predicted > 0.0 ? taken / predicted : 1.0;
+}
+
+/// How many of the candidates, beginning with the one at `from`, run before what is left of the budget is spent, by
+/// what is predicted of them: one at least while anything is left.
+std::size_t affordable_from(const SearchState& state, const std::vector<Candidate>& candidates, std::size_t from) {
+  const std::optional<Seconds> left = left_of_budget(state);
+  if (!left) return candidates.size() - from;
+  const double slowness = mean_slowness(state);
+  double spent = 0.0;
+  std::size_t count = 0;
+  for (; from + count < candidates.size() && spent < left->value(); ++count)
+    spent += state.options.steps_per_trial * slowness * predicted_step(candidates[from + count]);
+  return count;
+}
+
+void run_together(SearchState& state, std::vector<Candidate> candidates, int round) {
   const auto first = static_cast<int>(state.result.trials.size());
   const auto steps = state.problem.run(candidates, first, round);
   SIMSYNC_ASSERT(steps.size() == candidates.size() || (steps.size() < candidates.size() && is_stopped(state.problem)));
@@ -109,6 +144,18 @@ void run(SearchState& state, std::vector<Candidate> candidates, int round) {
                .round = round,
                .candidate = std::move(candidates[i]),
                .step = steps[i]});
+}
+
+/// Until the budget is spent or the search is stopped.
+void run(SearchState& state, std::vector<Candidate> candidates, int round) {
+  state.replay(candidates);
+  for (std::size_t from = 0; from < candidates.size() && !is_stopped(state.problem);) {
+    const std::size_t count = affordable_from(state, candidates, from);
+    if (count == 0) return;
+    const auto begin = std::make_move_iterator(candidates.begin() + static_cast<std::ptrdiff_t>(from));
+    run_together(state, {begin, begin + static_cast<std::ptrdiff_t>(count)}, round);
+    from += count;
+  }
 }
 
 std::vector<Candidate> builders_of(SearchState& state) {
@@ -125,9 +172,9 @@ std::vector<Candidate> builders_of(SearchState& state) {
 
 /// Trials that what is left of the budget pays for, if they take as long as the mean of those so far.
 int affordable(const SearchState& state) {
-  const std::optional<Seconds> budget = state.options.budget;
+  const std::optional<Seconds> budget = left_of_budget(state);
   if (!budget) return std::numeric_limits<int>::max();
-  const double left = (*budget - state.result.cluster_time).value();
+  const double left = budget->value();
   if (left <= 0.0) return 0;
   const auto ran = static_cast<double>(state.fastest().size());
   const double each = ran > 0.0 ? state.result.cluster_time.value() / ran : left;
@@ -181,7 +228,7 @@ SearchResult search(const SearchProblem& problem, const SearchOptions& options) 
   for (int round = 1; left > 0 && !is_stopped(problem); ++round) {
     const int count = std::min({left, options.round, affordable(state)});
     if (count == 0) break;
-    state.learn();
+    if (proposals->asks_ranker()) state.learn();
     std::vector<Candidate> next = proposals->next(state, static_cast<std::size_t>(count));
     if (next.empty()) break;
     left -= static_cast<int>(next.size());

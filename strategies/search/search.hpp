@@ -15,7 +15,7 @@ namespace simsync {
 
 enum class SearchMethod {
   Random,      ///< every draw is a trial
-  Anneal,      ///< simulated annealing on the estimate, from the best trial so far
+  Anneal,      ///< simulated annealing on the ranker's score, from the best trial so far
   Mutate,      ///< children of the best trials, changed or crossed
   AutoSync,    ///< fresh draws; the ranker rejects, the rest is picked for speed and variety (Zhang et al., 2020)
   Exhaustive,  ///< all strategies of a small space
@@ -68,8 +68,10 @@ struct SearchOptions {
   /// How much a pick is worth for being unlike the others of its round, in standard deviations of the score.
   double diversity = 0.5;
   std::uint64_t seed = 1;
-  int steps_per_trial = 7;        ///< that the cluster runs for each trial, warm-up included
-  std::optional<Seconds> budget;  ///< of the cluster for all trials: none begins once they have taken so long
+  int steps_per_trial = 7;  ///< that the cluster runs for each trial, warm-up included
+  /// Of the cluster for all trials, builders included: none begins once they have taken so long. What runs side by side
+  /// is chosen by what is predicted of it, so that trials that take longer than predicted may exceed it.
+  std::optional<Seconds> budget;
   RankerKind ranker = RankerKind::Linear;
 };
 

@@ -2,6 +2,8 @@
 #include "strategies/search/search.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "base/error.hpp"
 #include "sim/engine/evaluators.hpp"
@@ -164,6 +166,59 @@ TEST_CASE("no trial begins once the cluster's time is spent", "[search]") {
   CHECK(cut.cluster_time.value() > 0.8 * half.budget->value());
   // The trials that it has are those of the whole search.
   for (std::size_t i = 0; i < cut.trials.size(); ++i) CHECK(cut.trials[i].candidate.id == whole.trials[i].candidate.id);
+}
+
+TEST_CASE("builders that the budget does not pay for are not run", "[search]") {
+  Lab lab;
+  SearchProblem problem = lab.problem();
+  problem.builders = {
+      {"ddp", lab.builder("ddp")}, {"ps", lab.builder("ps")}, {"ddp", lab.builder("ddp")}, {"ps", lab.builder("ps")}};
+  const Seconds first = lab.estimates.evaluate(lab.builder("ddp")).step;
+  const Seconds second = lab.estimates.evaluate(lab.builder("ps")).step;
+  // Ten steps of the first, and half of those of the second: that one begins, and nothing after it.
+  SearchOptions options{.method = SearchMethod::Random, .trials = 5, .steps_per_trial = 10};
+  options.budget = 10 * (first + 0.5 * second);
+  const SearchResult result = search(problem, options);
+  REQUIRE(result.trials.size() == 2);
+  CHECK(result.trials[1].candidate.origin == "ps");
+  CHECK(lab.first_of_batch == std::vector<int>{0});
+  // Where trials take three times as long as predicted, the first ones show it: of the budget for ten trials of `ddp`
+  // as predicted, ten of twelve run side by side, take all of it and more, and no other begins.
+  problem.builders.assign(12, {"ddp", lab.builder("ddp")});
+  int ran = 0;
+  problem.run = [&](const std::vector<Candidate>& candidates, int, int) {
+    std::vector<std::optional<Seconds>> out;
+    for (const Candidate& candidate : candidates) out.emplace_back(3.0 * candidate.estimate.step);
+    ran += static_cast<int>(candidates.size());
+    return out;
+  };
+  options.budget = 10 * 9.5 * first;
+  CHECK(search(problem, options).trials.size() == 10);
+  CHECK(ran == 10);
+}
+
+TEST_CASE("a ranker learns only for methods that ask it", "[search]") {
+  // Learning from a source begins with a copy of it.
+  class Uncopied final : public Ranker {
+  public:
+    void fit(const std::vector<Example>&) override {}
+    void tune(const std::vector<Example>&) override {}
+    [[nodiscard]] double score(const std::vector<double>&) const override { return 0.0; }
+    [[nodiscard]] std::unique_ptr<Ranker> copy() const override { throw std::logic_error("copied"); }
+    [[nodiscard]] nlohmann::json weights() const override { return {}; }
+    [[nodiscard]] bool restore(const nlohmann::json&, std::size_t) override { return false; }
+  };
+  const Uncopied source;
+  const auto run = [&](SearchMethod method) {
+    Lab lab(kSmall);
+    SearchProblem problem = lab.problem();
+    problem.source = &source;
+    return search(problem, {.method = method, .trials = 6, .round = 3, .candidates = 20}).trials.size();
+  };
+  CHECK(run(SearchMethod::Random) == 2 + 6);
+  CHECK(run(SearchMethod::Exhaustive) == 2 + 6);
+  for (const SearchMethod method : {SearchMethod::AutoSync, SearchMethod::Mutate, SearchMethod::Anneal})
+    CHECK_THROWS_WITH(run(method), "copied");
 }
 
 TEST_CASE("where trials are real runs, the best tenth is replayed before trials are picked", "[search]") {

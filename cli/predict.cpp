@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/csv.hpp"
@@ -162,7 +163,11 @@ void run_predict(const PredictOptions& options) {
   if (is_list(request.strategy)) return run_sweep_of(options);
   if (options.timeline.file == "-")
     throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
-  Problem problem = prepare(request);
+  std::optional<RowCorrection> correction;
+  if (!options.correction.empty()) correction.emplace(options.correction);
+  Inputs inputs;
+  if (correction) request = correction->asked(std::move(request), inputs);
+  Problem problem = prepare(request, inputs);
   if (!request.calibration.empty()) {
     const Calibration calibration = load_calibration(request.calibration);
     if (!is_for(calibration, problem.cluster))
@@ -175,11 +180,10 @@ void run_predict(const PredictOptions& options) {
   const Prediction prediction = replay_with_bar(problem);
   PredictedRow row = row_of(request, problem, prediction);
   std::string corrected;
-  if (!options.correction.empty()) {
-    const RowCorrection correction(options.correction);
-    corrected = correction.text(correction.apply(problem, row));
+  if (correction) {
+    corrected = correction->text(correction->apply(request, problem, row));
     if (options.explain) std::cerr << "note: what is explained is the step before its correction\n";
-    for (const auto& note : correction.notes(problem)) std::cerr << "note: " << note << '\n';
+    for (const auto& note : correction->notes(request, problem)) std::cerr << "note: " << note << '\n';
   }
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
   if (!prediction.steady && prediction.steps.size() > 1)

@@ -115,11 +115,17 @@ void add_habits(const PredictRequest& request, const Problem& problem, std::vect
   if (!has_servers(problem.strategy)) return;
   const auto builders = known_builders();
   const bool is_builder = std::find(builders.begin(), builders.end(), request.strategy) != builders.end();
+  std::vector<std::string> there;
+  std::vector<std::string> here;
   for (const auto& [option, value] : habits_of_runner()) {
-    const std::string here = habit_of(problem.strategy.graph, option);
-    if (here != value && (!is_builder || has_option(request.strategy, option)))
-      out.push_back(fmt::format("its trials ran with {}={}, this strategy is predicted with {}", option, value, here));
+    const std::string now = habit_of(problem.strategy.graph, option);
+    if (now == value || (is_builder && !has_option(request.strategy, option))) continue;
+    there.push_back(fmt::format("{}={}", option, value));
+    here.push_back(fmt::format("{}={}", option, now));
   }
+  if (!here.empty())
+    out.push_back(
+        fmt::format("its trials ran with {}; this strategy has {}", fmt::join(there, ", "), fmt::join(here, ", ")));
 }
 
 template <class Number>

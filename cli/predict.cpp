@@ -155,6 +155,15 @@ void choose_record(const PredictOptions& options, const TimelineOptions& drawn, 
   if (!options.explain) record.recorded_ranks = drawn.ranks;
 }
 
+/// Of another cluster.
+void tell_calibration(const PredictRequest& request, const Problem& problem) {
+  if (request.calibration.empty()) return;
+  const Calibration calibration = load_calibration(request.calibration);
+  if (!is_for(calibration, problem.cluster))
+    std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
+                             calibration.cluster, problem.cluster.name);
+}
+
 void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
@@ -168,12 +177,7 @@ void run_predict(const PredictOptions& options) {
   Inputs inputs;
   if (correction) request = correction->asked(std::move(request), inputs);
   Problem problem = prepare(request, inputs);
-  if (!request.calibration.empty()) {
-    const Calibration calibration = load_calibration(request.calibration);
-    if (!is_for(calibration, problem.cluster))
-      std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
-                               calibration.cluster, problem.cluster.name);
-  }
+  tell_calibration(request, problem);
   check_memory(problem);
   const TimelineOptions drawn = timeline_options(options.timeline, problem.plan, problem.cluster);
   choose_record(options, drawn, problem);

@@ -141,7 +141,7 @@ public:
     std::vector<std::pair<std::string, Strategy>> builders = builders_of(question_, problem_, flags_.is_measured());
     if (options_.method == SearchMethod::Shards)  // which is about this one
       std::erase_if(builders, [](const auto& builder) { return builder.first != kShardsBuilder; });
-    write_cluster();
+    if (!flags_.cluster_out.empty()) write_file(flags_.cluster_out, to_yaml(testbed_cluster(flags_.testbed)));
     std::optional<RowFile> file;
     if (!flags_.csv.empty()) {
       file.emplace(open_resumable(flags_.csv, csv_row(trial_header()), flags_.resume));
@@ -266,11 +266,6 @@ private:
     };
   }
 
-  /// As it is described, without a calibration.
-  void write_cluster() const {
-    if (!flags_.cluster_out.empty()) write_file(flags_.cluster_out, to_yaml(testbed_cluster(flags_.testbed)));
-  }
-
   void write_best(const Trial& trial) const {
     if (flags_.out.empty()) return;
     Strategy best = trial.candidate.strategy;
@@ -334,8 +329,8 @@ void add_budget(CLI::App& command, SearchFlags& flags) {
       ->capture_default_str();
   command
       .add_option("--budget", flags.budget_s,
-                  "Seconds of the cluster: no trial begins, of builders neither, once all of them take so long; of "
-                  "what runs side by side by prediction (default: no limit)")
+                  "Seconds of the cluster for all trials, builders included: none begins once they take so long; what "
+                  "runs side by side is chosen by its prediction (default: no limit)")
       ->check(number_between(1e-3, 1e9));
   command.add_option("--price-per-node-hour", flags.price, "What a node costs, to tell what the trials cost")
       ->check(number_between(1e-6, 1e6));

@@ -215,6 +215,19 @@ SavedCorrection SavedCorrection::read(const std::string& text, const std::string
   }
 }
 
+namespace {
+
+/// Adds what one trial rests on to that of the others; where one does not tell, that of all is not known.
+void add_basis(const TrialRow& trial, std::optional<CorrectionBasis>& basis) {
+  if (!trial.basis) basis.reset();
+  if (!basis) return;
+  basis->settings.insert(trial.basis->settings);
+  basis->calibrations.insert(trial.basis->calibration);
+  basis->runners.insert(trial.basis->runner);
+}
+
+}  // namespace
+
 SavedCorrection learn_correction(const std::vector<TrialRow>& trials) {
   std::vector<MeasuredStep> steps;
   std::set<std::string> models;
@@ -237,11 +250,7 @@ SavedCorrection learn_correction(const std::vector<TrialRow>& trials) {
     clusters.insert(trial.cluster);
     workers.insert(trial.workers);
     batches.insert(trial.batch);
-    if (!trial.basis) basis.reset();
-    if (!basis) continue;
-    basis->settings.insert(trial.basis->settings);
-    basis->calibrations.insert(trial.basis->calibration);
-    basis->runners.insert(trial.basis->runner);
+    add_basis(trial, basis);
   }
   return {.models = std::move(models),
           .clusters = std::move(clusters),

@@ -172,7 +172,8 @@ void learn_from_trials(const CalibrateFlags& flags) {
   for (const auto& [name, given] : others)
     if (given)
       throw InputError(fmt::format("{}: trials fit no number of a cluster, so that it says nothing here", name));
-  std::vector<ColumnFilter> where{{.column = "cluster", .values = {find_cluster(flags.cluster).name}}};
+  std::vector<ColumnFilter> where;
+  if (!flags.cluster.empty()) where.push_back({.column = "cluster", .values = {find_cluster(flags.cluster).name}});
   for (const auto& text : flags.rows) where.push_back(parse_filter(text));
   learn_correction_of(flags.from, where, flags.out);
 }
@@ -183,6 +184,7 @@ void run_calibrate(const CalibrateFlags& flags) {
   options.assumed = parse_settings(flags.settings);
   for (const auto& text : flags.fit) add_unknown(options.unknowns, parse_unknown(text));
   if (are_trials(flags.from)) return learn_from_trials(flags);
+  if (!flags.from.empty() && flags.cluster.empty()) throw CLI::RequiresError("--from", "--cluster");
   if (!flags.prior.empty()) options.prior = load_calibration(flags.prior);
   options.date = date_or_today(flags.date);
   const Measurements measured = flags.measure ? read_live(flags) : read_files(flags);
@@ -215,13 +217,12 @@ void add_live_flags(CLI::App& command, CalibrateFlags& flags, CLI::Option* measu
 void setup_calibrate(CLI::App& app, Outcome&) {
   auto flags = std::make_shared<CalibrateFlags>();
   auto* command = app.add_subcommand("calibrate", "Fit a cluster's numbers to measurements");
-  auto* cluster =
-      command->add_option("--cluster", flags->cluster, "Cluster: a name ('simsync list clusters') or a path");
+  command->add_option("--cluster", flags->cluster, "Cluster: a name ('simsync list clusters') or a path");
   command
       ->add_option("--from", flags->from,
                    "Measurements: our CSV, nccl-tests or OSU output, a table of collectives; or measured trials of "
-                   "search, from which --out is a correction for predict; again and again")
-      ->needs(cluster)
+                   "search, from which --out is a correction for predict (--cluster takes those of one cluster); "
+                   "again and again")
       ->check(file_name());
   auto* measure = command->add_flag("--measure", flags->measure, "Measure an emulated cluster (--testbed) first");
   add_live_flags(*command, *flags, measure);

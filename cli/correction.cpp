@@ -13,6 +13,7 @@
 #include "base/output_file.hpp"
 #include "cli/search_question.hpp"
 #include "cli/terminal.hpp"
+#include "cli/trial_basis.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/search/features.hpp"
 
@@ -34,15 +35,22 @@ double percent(double logarithm) {
 RowCorrection::RowCorrection(const std::string& file)
     : file_(file), saved_(SavedCorrection::read(read_file(file), file)) {}
 
-StepFactor RowCorrection::apply(const Problem& problem, PredictedRow& row) const {
+PredictRequest RowCorrection::asked(PredictRequest request, Inputs& inputs) const {
+  return as_learned(saved_, std::move(request), inputs);
+}
+
+StepFactor RowCorrection::apply(const PredictRequest& request, const Problem& problem, PredictedRow& row) const {
   if (!problem.plan.in_lock_step())
     throw PlanError("--correction: workers of '" + problem.strategy.name +
                     "' do not wait for each other in every step; a correction is of steps that all take together");
   const Evaluation estimate = estimating_evaluator(problem)->evaluate(problem.strategy);
   const StepFactor by = saved_.correction.at(
       strategy_features(problem.strategy, target_of(problem), problem.samples(), estimate, row.step_time));
-  row.step_low = by.low * row.step_time;
-  row.step_high = by.high * row.step_time;
+  const bool is_known = differences(saved_, request, problem).empty();
+  const Seconds low = by.low * row.step_time;
+  const Seconds high = by.high * row.step_time;
+  row.step_low = is_known ? low : std::min(low, row.step_low);
+  row.step_high = is_known ? high : std::max(high, row.step_high);
   row.step_time = by.middle * row.step_time;
   // A step that takes less than its compute alone says that the compute takes less, too, and that of one device.
   const Seconds compute = std::min(row.compute, row.step_time);
@@ -58,21 +66,17 @@ std::string RowCorrection::text(const StepFactor& factor) const {
                      fmt::join(saved_.clusters, ", "));
 }
 
-std::vector<std::string> RowCorrection::notes(const Problem& problem) const {
-  std::vector<std::string> out;
-  if (!saved_.clusters.contains(problem.cluster.name))
-    out.push_back(fmt::format("{} was learned on cluster '{}', used for '{}'", file_, fmt::join(saved_.clusters, ", "),
-                              problem.cluster.name));
-  if (!saved_.models.contains(problem.model.name()))
-    out.push_back(fmt::format("{} was learned from runs of {}; for other models it may do more harm than good", file_,
-                              fmt::join(saved_.models, ", ")));
+std::vector<std::string> RowCorrection::notes(const PredictRequest& request, const Problem& problem) const {
+  std::vector<std::string> out = differences(saved_, request, problem);
+  for (std::string& difference : out) difference = fmt::format("{}: {}", file_, difference);
+  if (!out.empty())
+    out.push_back(
+        fmt::format("{}: what was learned may not hold here, so the interval is no narrower than without it", file_));
   return out;
 }
 
 bool is_trial_table(const std::string& file) {
-  std::vector<std::string> columns = trial_header();
-  columns.resize(columns.size() - segment_schema().names.size());  // which older tables lack; others may follow
-  return read_file(file).starts_with(csv_row(columns));
+  return read_file(file).starts_with(csv_row(oldest_trial_header()));
 }
 
 void learn_correction_of(const std::vector<std::string>& tables, const std::vector<ColumnFilter>& where,

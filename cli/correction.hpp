@@ -15,13 +15,17 @@ public:
   /// @throws InputError for what is no correction.
   explicit RowCorrection(const std::string& file);
 
-  /// Corrects step, interval and what follows from them. @throws PlanError for strategies whose workers do not wait
-  /// for each other: a correction knows steps that are alike.
-  StepFactor apply(const Problem& problem, PredictedRow& row) const;
+  /// The question that the correction answers: about runs like those that it was learned from, where it is about their
+  /// cluster. Trials of this program's own runner were predicted with the habits of that runner.
+  [[nodiscard]] PredictRequest asked(PredictRequest request, Inputs& inputs) const;
+  /// Corrects step, interval and what follows from them. Where there are notes(), the interval of the correction is not
+  /// known to hold: it is made to cover that of the prediction, too. @throws PlanError for strategies whose workers do
+  /// not wait for each other: a correction knows steps that are alike.
+  StepFactor apply(const PredictRequest& request, const Problem& problem, PredictedRow& row) const;
   /// `+12.0 % by what 20 runs of resnet50 on testbed taught`.
   [[nodiscard]] std::string text(const StepFactor& factor) const;
-  /// Of the cluster and the models that it was learned on, where these are others.
-  [[nodiscard]] std::vector<std::string> notes(const Problem& problem) const;
+  /// In what this prediction differs from those of the trials that it was learned from.
+  [[nodiscard]] std::vector<std::string> notes(const PredictRequest& request, const Problem& problem) const;
 
 private:
   std::string file_;

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "base/csv.hpp"
 #include "base/error.hpp"
@@ -51,6 +53,7 @@ private:
     const auto at = combinations_.find(combination);
     if (at == combinations_.end()) table.refuse(row, "dataset.yaml asks for no such pair");
     const std::string& id = table.cell(row, "strategy_id");
+    if (!known_.emplace(combination, id).second) return;  // builders that do the same share a file
     const fs::path from = fs::path(folder_) / combination;
     const Problem& problem = problem_of(at->second);
     Strategy strategy = load_strategy((from / "strategy" / id).string(), {.model = problem.model,
@@ -90,7 +93,8 @@ private:
   std::map<std::string, Combination> combinations_;
   std::unique_ptr<Problem> problem_;
   std::string of_;
-  std::size_t written_ = 0;
+  std::set<std::pair<std::string, std::string>> known_;  ///< combination and strategy
+  std::size_t written_ = 0;                              ///< strategies
   std::size_t left_out_ = 0;
   std::map<std::string, std::size_t> reasons_;
 };

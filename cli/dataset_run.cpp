@@ -17,6 +17,7 @@
 #include "cli/pair_bench.hpp"
 #include "cli/resumed_inputs.hpp"
 #include "cli/terminal.hpp"
+#include "cli/trial_basis.hpp"
 #include "cli/worker_pool.hpp"
 #include "strategies/dataset/layout.hpp"
 #include "strategies/dataset/resource_spec.hpp"
@@ -59,6 +60,7 @@ public:
     row.round = pair->round;
     row.step = pair->step;
     row.evaluator = "replay";
+    row.basis = basis_of(question_at(options_.question, at).request);
     pair->candidate.strategy.name = row.strategy_id;  // two builders may make the same strategy: one file
     const std::string folder = combination_folder(at.model, at.cluster, at.workers);
     write_pair((fs::path(options_.out) / folder).string(),

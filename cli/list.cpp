@@ -104,8 +104,10 @@ void list_space(const SpaceQuestion& question) {
     std::cout << fmt::format("{}={}\n", dimension.name, found == given.end() ? dimension.fallback : found->second)
               << "  " << wrapped(dimension.meaning, 96, 2) << '\n';
   }
-  std::cout << fmt::format("{} on {} workers of {}: about 10^{:.0f} strategies, for each graph level\n", question.model,
-                           question.workers, question.cluster, log10_size(space, model, cluster, question.workers));
+  std::cout << fmt::format(
+      "{} on {} workers of {}: about 10^{:.0f} ways to handle the variables, for each choice of the graph "
+      "level\n(schedules, fusions, algorithms and the sizes and times that follow them above)\n",
+      question.model, question.workers, question.cluster, log10_size(space, model, cluster, question.workers));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "base/csv.hpp"
@@ -154,6 +155,15 @@ void choose_record(const PredictOptions& options, const TimelineOptions& drawn, 
   if (!options.explain) record.recorded_ranks = drawn.ranks;
 }
 
+/// Of another cluster.
+void tell_calibration(const PredictRequest& request, const Problem& problem) {
+  if (request.calibration.empty()) return;
+  const Calibration calibration = load_calibration(request.calibration);
+  if (!is_for(calibration, problem.cluster))
+    std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
+                             calibration.cluster, problem.cluster.name);
+}
+
 void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
@@ -162,24 +172,22 @@ void run_predict(const PredictOptions& options) {
   if (is_list(request.strategy)) return run_sweep_of(options);
   if (options.timeline.file == "-")
     throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
-  Problem problem = prepare(request);
-  if (!request.calibration.empty()) {
-    const Calibration calibration = load_calibration(request.calibration);
-    if (!is_for(calibration, problem.cluster))
-      std::cerr << fmt::format("note: {} was fitted for cluster '{}', used for '{}'\n", calibration.file,
-                               calibration.cluster, problem.cluster.name);
-  }
+  std::optional<RowCorrection> correction;
+  if (!options.correction.empty()) correction.emplace(options.correction);
+  Inputs inputs;
+  if (correction) request = correction->asked(std::move(request), inputs);
+  Problem problem = prepare(request, inputs);
+  tell_calibration(request, problem);
   check_memory(problem);
   const TimelineOptions drawn = timeline_options(options.timeline, problem.plan, problem.cluster);
   choose_record(options, drawn, problem);
   const Prediction prediction = replay_with_bar(problem);
   PredictedRow row = row_of(request, problem, prediction);
   std::string corrected;
-  if (!options.correction.empty()) {
-    const RowCorrection correction(options.correction);
-    corrected = correction.text(correction.apply(problem, row));
+  if (correction) {
+    corrected = correction->text(correction->apply(request, problem, row));
     if (options.explain) std::cerr << "note: what is explained is the step before its correction\n";
-    for (const auto& note : correction.notes(problem)) std::cerr << "note: " << note << '\n';
+    for (const auto& note : correction->notes(request, problem)) std::cerr << "note: " << note << '\n';
   }
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
   if (!prediction.steady && prediction.steps.size() > 1)

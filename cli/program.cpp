@@ -39,7 +39,7 @@ int run_program(int argc, char** argv, const std::string& about, const std::vect
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 ok, 1 finding, 2 usage, 3 input, 4 missing capability, 70 internal error, "
-      "130 interrupted.");
+      "130 interrupted by Ctrl-C, 143 by SIGTERM.");
   Outcome outcome;
   for (const SetupCommand& setup : commands) setup(app, outcome);
   try {

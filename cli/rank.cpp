@@ -73,6 +73,9 @@ void tell(std::size_t count, const std::string& what) {
 void print_notes(const RankFlags& flags, const RankStudy& study) {
   tell(study.without_step, "no step time, the strategy could not run");
   tell(study.source_at_home, "a source of the same model, cluster, workers, batch and evaluator as what is ranked");
+  tell(study.repeated,
+       "the same strategy again, for the same model, cluster, workers, batch and evaluator; it counts "
+       "once, with the mean of its steps");
   tell(study.of_small_domains,
        fmt::format("fewer than {} rows with the same model, cluster, workers, batch and evaluator", kFewestOfDomain));
   for (const int train : flags.options.train) {

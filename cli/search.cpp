@@ -21,8 +21,10 @@
 #include "cli/search_report.hpp"
 #include "cli/settings.hpp"
 #include "cli/testbed_trials.hpp"
+#include "cli/trial_basis.hpp"
 #include "cli/unknown.hpp"
 #include "cli/worker_pool.hpp"
+#include "platforms/reader.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/builders.hpp"
 #include "strategies/reader.hpp"
@@ -52,6 +54,7 @@ struct SearchFlags {
   double money = 0.0;
   RankerFlags ranker;
   std::string out;
+  std::string cluster_out;
   std::string csv;
   int jobs = processors();
   bool resume = false;
@@ -65,19 +68,9 @@ Question question_of(const SearchFlags& flags) {
   if (flags.batch != 0) request.batch = flags.batch;
   if (flags.is_measured()) {
     request.cluster = kTestbed;
-    request.settings.emplace_back("collective.interference", "0");  // hosts wait for as long as a GPU computes
+    request.settings.emplace_back(kIdleHosts);
   }
   return search_question(std::move(request), parse_settings(flags.settings));
-}
-
-/// What this program's own runner does, whatever the framework that a builder is named for: its servers are processes
-/// of their own with one thread for a sum or an update, and hold nothing back until the backward pass has ended.
-const std::map<std::string, std::string>& habits_of_runner() {
-  static const std::map<std::string, std::string> kHabits{{"shared_process", "false"},
-                                                          {"parallel_host_ops", "false"},
-                                                          {"servers_overlap_in_node", "1"},
-                                                          {"servers_overlap_between_nodes", "1"}};
-  return kHabits;
 }
 
 /// Those that fit to model and cluster, and whose steps are alike.
@@ -148,6 +141,7 @@ public:
     std::vector<std::pair<std::string, Strategy>> builders = builders_of(question_, problem_, flags_.is_measured());
     if (options_.method == SearchMethod::Shards)  // which is about this one
       std::erase_if(builders, [](const auto& builder) { return builder.first != kShardsBuilder; });
+    if (!flags_.cluster_out.empty()) write_file(flags_.cluster_out, to_yaml(testbed_cluster(flags_.testbed)));
     std::optional<RowFile> file;
     if (!flags_.csv.empty()) {
       file.emplace(open_resumable(flags_.csv, csv_row(trial_header()), flags_.resume));
@@ -208,7 +202,10 @@ private:
   }
 
   [[nodiscard]] TrialSetting setting() const {
-    return {.target = target_, .samples = problem_.samples(), .evaluator = evaluator_name()};
+    return {.target = target_,
+            .samples = problem_.samples(),
+            .evaluator = evaluator_name(),
+            .basis = basis_of(question_.request, flags_.is_measured() ? kOwnRunner : "")};
   }
 
   [[nodiscard]] std::string evaluator_name() const {
@@ -311,7 +308,13 @@ void add_evaluator(CLI::App& command, SearchFlags& flags) {
                   "testbed)")
       ->check(CLI::IsMember({kReplay, kSimulate, kEstimate, kMeasure}))
       ->capture_default_str();
-  add_testbed_hosts(command, flags.testbed);
+  const TestbedOptions testbed = add_testbed_hosts(command, flags.testbed);
+  for (auto* option : testbed.details) option->needs(testbed.hosts);
+  command
+      .add_option("--cluster-out", flags.cluster_out,
+                  "Write the testbed as a cluster file, for --cluster of other commands")
+      ->needs(testbed.hosts)
+      ->check(output_file("--cluster-out"));
   command.add_option("--steps", flags.steps, "Steps of a trial that are timed")
       ->check(whole_number(1, 10'000))
       ->capture_default_str();
@@ -326,7 +329,8 @@ void add_budget(CLI::App& command, SearchFlags& flags) {
       ->capture_default_str();
   command
       .add_option("--budget", flags.budget_s,
-                  "Seconds of the cluster: no trial begins once all of them take so long (default: no limit)")
+                  "Seconds of the cluster for all trials, builders included: none begins once they take so long; what "
+                  "runs side by side is chosen by its prediction (default: no limit)")
       ->check(number_between(1e-3, 1e9));
   command.add_option("--price-per-node-hour", flags.price, "What a node costs, to tell what the trials cost")
       ->check(number_between(1e-6, 1e6));

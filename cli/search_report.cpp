@@ -16,20 +16,28 @@ namespace {
 
 constexpr double kSecondsPerHour = 3600.0;
 
-/// Of the trials that are no builders: how many beat the best builder.
-std::string hit_rate(const SearchResult& result) {
+constexpr double kTold = 1.001;  // steps are simulated to 0.1 %: less is no gain
+
+/// Which builder the best trial is compared with: a search for shard counts has one only.
+std::string compared_with(const ReportedSearch& search) {
+  return search.options.method == SearchMethod::Shards ? fmt::format("builder {}", kShardsBuilder) : "best builder";
+}
+
+/// Of the trials that are no builders: how many beat that builder, by more than can be told from nothing.
+std::string hit_rate(const ReportedSearch& search, const SearchResult& result) {
   const Trial* builder = result.best_builder();
   std::size_t count = 0;
   std::size_t hits = 0;
   for (const Trial& trial : result.trials) {
     if (trial.round == 0) continue;
     ++count;
-    if (builder != nullptr && trial.step && *trial.step < *builder->step) ++hits;
+    if (builder != nullptr && trial.step && *builder->step / *trial.step >= kTold) ++hits;
   }
   if (count == 0) return "none besides builders";
   const std::size_t builders = result.trials.size() - count;
-  return fmt::format("{} besides {} builder{}; {} of them ({:.0f} %) beat the best builder", count, builders,
-                     builders == 1 ? "" : "s", hits, 100.0 * static_cast<double>(hits) / static_cast<double>(count));
+  return fmt::format("{} besides {} builder{}; {} of them ({:.0f} %) beat the {}{}", count, builders,
+                     builders == 1 ? "" : "s", hits, 100.0 * static_cast<double>(hits) / static_cast<double>(count),
+                     compared_with(search), search.evaluator == "estimate" ? " by their estimates" : "");
 }
 
 std::string trial_name(const Trial& trial) {
@@ -61,7 +69,6 @@ void print_description(const std::string& title, const Strategy& strategy, const
 }
 
 std::string gain_text(const Winners& winners) {
-  constexpr double kTold = 1.001;  // steps are simulated to 0.1 %
   const double gain = winners.builder_step / winners.step;
   return gain < kTold ? "none: equally fast within 0.1 %" : fmt::format("{:.3f}x", gain);
 }
@@ -137,7 +144,7 @@ void print_report(const ReportedSearch& search, const SearchResult& result, cons
             << '\n';
   print_line("candidates",
              fmt::format("{} estimated, of which {} do not fit into memory", result.candidates, result.too_large));
-  print_line("trials", hit_rate(result));
+  print_line("trials", hit_rate(search, result));
   print_line("cost", cost_text(search, result));
   if (result.shard_curve) print_line("curve", curve_text(*result.shard_curve));
   print_line("best",
@@ -145,13 +152,16 @@ void print_report(const ReportedSearch& search, const SearchResult& result, cons
                          trial_name(*winners.best),
                          std::min(100.0, 100.0 * winners.best->candidate.estimate.bound / winners.step), winners.how));
   if (winners.builder != nullptr) {
-    print_line("best builder",
+    const bool is_only_one = search.options.method == SearchMethod::Shards;
+    print_line(is_only_one ? "begins with" : "best builder",
                fmt::format("{} ({})", format_seconds(winners.builder_step), winners.builder->candidate.origin));
-    print_line("gain", gain_text(winners));
+    print_line("gain", gain_text(winners) + (is_only_one ? " over that; no other builder was tried" : ""));
   }
   print_description("The best", winners.best->candidate.strategy, model);
   if (winners.builder != nullptr && winners.builder != winners.best)
-    print_description(fmt::format("The best builder, {}", winners.builder->candidate.origin),
+    print_description(search.options.method == SearchMethod::Shards
+                          ? fmt::format("The {}", compared_with(search))
+                          : fmt::format("The best builder, {}", winners.builder->candidate.origin),
                       winners.builder->candidate.strategy, model);
   for (const std::string& line : framework_settings(winners.best->candidate.strategy, model)) std::cout << line << '\n';
 }

@@ -2,16 +2,18 @@
 
 #include "base/csv.hpp"
 #include "cli/search_question.hpp"
+#include "cli/trial_basis.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/engine/evaluators.hpp"
 #include "strategies/search/features.hpp"
 
 namespace simsync {
 
-Answer CorrectedPredictor::answer(const PredictRequest& request) {
+Answer CorrectedPredictor::answer(const PredictRequest& given) {
+  const PredictRequest request = correction_.asked(given, inputs());
   const Problem problem = prepare(request, inputs());
   PredictedRow row = row_of(request, problem, replay(problem.plan, problem.cluster, problem.options));
-  if (problem.plan.in_lock_step()) (void)correction_.apply(problem, row);  // others are scored as they are
+  if (problem.plan.in_lock_step()) (void)correction_.apply(request, problem, row);  // others are scored as they are
   return {row.step_time, StepInterval{row.step_low, row.step_high}};
 }
 
@@ -37,6 +39,7 @@ std::string trials_of(const StudyResult& result) {
     row.trial = trial;
     row.step = c.the_case.measured;
     row.evaluator = "measure";
+    row.basis = basis_of(c.asked);
     out += csv_row(trial_cells(row)) + "\n";
   }
   return out;

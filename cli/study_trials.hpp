@@ -13,7 +13,7 @@ class CorrectedPredictor : public EnginePredictor {
 public:
   /// @throws InputError for a file that is no correction.
   explicit CorrectedPredictor(const std::string& file) : correction_(file) {}
-  Answer answer(const PredictRequest& request) override;
+  Answer answer(const PredictRequest& given) override;
 
 private:
   RowCorrection correction_;

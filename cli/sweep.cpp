@@ -95,8 +95,8 @@ std::string answer(const PredictRequest& request, Inputs& inputs, const RowCorre
         replay(problem.plan, problem.cluster, with_limit ? recorded_for_limit(problem) : problem.options);
     PredictedRow row = row_of(request, problem, prediction);
     if (correction != nullptr) {
-      correction->apply(problem, row);
-      const std::vector<std::string> notes = correction->notes(problem);
+      correction->apply(request, problem, row);
+      const std::vector<std::string> notes = correction->notes(request, problem);
       row.notes.insert(row.notes.end(), notes.begin(), notes.end());
     }
     std::vector<std::string> parts{csv_row(row_cells(row)), with_limit ? limit_phrase(problem, prediction) : ""};
@@ -121,7 +121,7 @@ std::string confirmed(const PredictRequest& request, Inputs& inputs, const RowCo
   const Prediction prediction = replay(problem.plan, problem.cluster, options);
   if (!prediction.finished) return row;
   PredictedRow reference = row_of(request, problem, prediction);
-  if (correction != nullptr) correction->apply(problem, reference);
+  if (correction != nullptr) correction->apply(request, problem, reference);
   return csv_row(row_cells(reference));
 }
 
@@ -300,7 +300,9 @@ void run_sweep(const SweepOptions& options) {
   const bool table = options.table || (options.csv != "-" && prints_to_terminal());
   const std::string csv = options.csv.empty() ? "-" : options.csv;
   if (csv != "-") announce_output(inputs_file(csv), "--csv");
-  const auto all = combinations(options);
+  auto all = combinations(options);
+  if (correction != nullptr)
+    for (PredictRequest& request : all) request = correction->asked(std::move(request), inputs);
   check_names(options, all, inputs);
   auto requests = shard_of(all, options.shard);
   const std::size_t combined = requests.size();

@@ -50,6 +50,7 @@ std::vector<std::optional<Seconds>> TrialLog::run(const std::vector<Candidate>& 
       row.round = round;
       row.step = step;
       row.evaluator = setting_.evaluator;
+      row.basis = setting_.basis;
       file_->append(csv_row(trial_cells(row)));
     }
     note(candidates[at], step);

@@ -26,6 +26,7 @@ struct TrialSetting {
   SearchTarget target;
   std::int64_t samples = 1;  ///< of a worker in a step
   std::string evaluator;     ///< as the table names it
+  TrialBasis basis;
 };
 
 /// Takes the trials that a table of an earlier, killed search has, runs the others and adds a row for each.

@@ -72,18 +72,38 @@ std::int64_t Options::integer(const std::string& name, std::int64_t low, std::in
   fail(name, fmt::format("{} is out of range: expected {}", *value, expected));
 }
 
-Bytes Options::bytes(const std::string& name, std::int64_t low) const {
-  const auto value = parse_bytes(text(name));
-  if (!value) fail(name, fmt::format("expected a size with its unit, such as 25MiB or 512B, got '{}'", text(name)));
-  if (value->count < low) fail(name, fmt::format("{} is out of range: expected at least {}B", text(name), low));
+Bytes Options::size_of_text(const std::string& name, const std::string& text, std::int64_t low) const {
+  const auto value = parse_bytes(text);
+  if (!value) fail(name, fmt::format("expected a size with its unit, such as 25MiB or 512B, got '{}'", text));
+  if (value->count < low) fail(name, fmt::format("{} is out of range: expected at least {}B", text, low));
   return *value;
 }
 
-Seconds Options::seconds(const std::string& name) const {
-  const auto value = parse_seconds(text(name));
-  if (!value) fail(name, fmt::format("expected a time with its unit, such as 10us or 1.5ms, got '{}'", text(name)));
-  if (value->value() < 0.0) fail(name, fmt::format("{} is out of range: expected at least 0", text(name)));
+Seconds Options::time_of_text(const std::string& name, const std::string& text) const {
+  const auto value = parse_seconds(text);
+  if (!value) fail(name, fmt::format("expected a time with its unit, such as 10us or 1.5ms, got '{}'", text));
+  if (value->value() < 0.0) fail(name, fmt::format("{} is out of range: expected at least 0", text));
   return *value;
+}
+
+Bytes Options::bytes(const std::string& name, std::int64_t low) const {
+  return size_of_text(name, text(name), low);
+}
+
+Seconds Options::seconds(const std::string& name) const {
+  return time_of_text(name, text(name));
+}
+
+std::vector<Bytes> Options::sizes(const std::string& name, std::int64_t low) const {
+  std::vector<Bytes> out;
+  for (const std::string& item : items(name)) out.push_back(size_of_text(name, item, low));
+  return out;
+}
+
+std::vector<Seconds> Options::times(const std::string& name) const {
+  std::vector<Seconds> out;
+  for (const std::string& item : items(name)) out.push_back(time_of_text(name, item));
+  return out;
 }
 
 BytesPerSecond Options::bandwidth(const std::string& name) const {

@@ -57,6 +57,9 @@ public:
     }
     return out;
   }
+  /// The values of a list, separated by commas.
+  [[nodiscard]] std::vector<Bytes> sizes(const std::string& name, std::int64_t low) const;
+  [[nodiscard]] std::vector<Seconds> times(const std::string& name) const;
   /// For a rule of the builder that the value breaks.
   [[noreturn]] void fail(const std::string& name, const std::string& message, const std::string& help = {}) const;
 
@@ -64,6 +67,8 @@ private:
   [[noreturn]] void fail_choice(const std::string& name, const std::string& value,
                                 const std::vector<std::string>& names) const;
   [[nodiscard]] std::vector<std::string> items(const std::string& name) const;
+  [[nodiscard]] Bytes size_of_text(const std::string& name, const std::string& text, std::int64_t low) const;
+  [[nodiscard]] Seconds time_of_text(const std::string& name, const std::string& text) const;
   std::string owner_;
   std::map<std::string, std::string> values_;
 };

@@ -159,7 +159,12 @@ std::string SavedCorrection::to_json() const {
   nlohmann::ordered_json out;
   out["schema"] = kSchema;
   out["features"] = strategy_schema().name;
-  out["learned_from"] = {{"models", models}, {"clusters", clusters}};
+  out["learned_from"] = {{"models", models}, {"clusters", clusters}, {"workers", workers}, {"batches", batches}};
+  if (basis) {
+    out["learned_from"]["settings"] = basis->settings;
+    out["learned_from"]["calibrations"] = basis->calibrations;
+    out["learned_from"]["runners"] = basis->runners;
+  }
   const CorrectionKernel& kernel = correction.kernel_;
   out["kernel"] = {
       {"shared", kernel.shared}, {"particular", kernel.particular}, {"length", kernel.length}, {"noise", kernel.noise}};
@@ -167,6 +172,19 @@ std::string SavedCorrection::to_json() const {
   out["log_measured_over_predicted"] = correction.errors_;
   return out.dump(1) + "\n";
 }
+
+namespace {
+
+/// @throws nlohmann::json::exception
+std::optional<CorrectionBasis> basis_of(const nlohmann::json& learned_from) {
+  using Texts = std::set<std::string>;
+  if (!learned_from.contains("settings")) return std::nullopt;
+  return CorrectionBasis{.settings = learned_from.at("settings").get<Texts>(),
+                         .calibrations = learned_from.at("calibrations").get<Texts>(),
+                         .runners = learned_from.at("runners").get<Texts>()};
+}
+
+}  // namespace
 
 SavedCorrection SavedCorrection::read(const std::string& text, const std::string& file) {
   using Json = nlohmann::json;
@@ -185,18 +203,38 @@ SavedCorrection SavedCorrection::read(const std::string& text, const std::string
     if (errors.empty() || errors.size() != places.size() || !std::all_of(places.begin(), places.end(), has_width) ||
         kernel.shared < 0.0 || kernel.particular < 0.0 || kernel.length <= 0.0 || kernel.noise <= 0.0)
       refuse(file, "its numbers do not belong together");
-    return {.models = all.at("learned_from").at("models").get<std::set<std::string>>(),
-            .clusters = all.at("learned_from").at("clusters").get<std::set<std::string>>(),
+    const Json& learned_from = all.at("learned_from");
+    return {.models = learned_from.at("models").get<std::set<std::string>>(),
+            .clusters = learned_from.at("clusters").get<std::set<std::string>>(),
+            .workers = learned_from.value("workers", std::set<int>{}),
+            .batches = learned_from.value("batches", std::set<std::int64_t>{}),
+            .basis = basis_of(learned_from),
             .correction = Correction(std::move(places), std::move(errors), kernel)};
   } catch (const Json::exception&) {
     refuse(file, "not a correction");
   }
 }
 
+namespace {
+
+/// Adds what one trial rests on to that of the others; where one does not tell, that of all is not known.
+void add_basis(const TrialRow& trial, std::optional<CorrectionBasis>& basis) {
+  if (!trial.basis) basis.reset();
+  if (!basis) return;
+  basis->settings.insert(trial.basis->settings);
+  basis->calibrations.insert(trial.basis->calibration);
+  basis->runners.insert(trial.basis->runner);
+}
+
+}  // namespace
+
 SavedCorrection learn_correction(const std::vector<TrialRow>& trials) {
   std::vector<MeasuredStep> steps;
   std::set<std::string> models;
   std::set<std::string> clusters;
+  std::set<int> workers;
+  std::set<std::int64_t> batches;
+  std::optional<CorrectionBasis> basis(std::in_place);
   for (const TrialRow& trial : trials) {
     if (trial.evaluator != "measure")
       throw InputError(
@@ -210,8 +248,16 @@ SavedCorrection learn_correction(const std::vector<TrialRow>& trials) {
     steps.push_back({.features = trial.features, .predicted = predicted, .measured = trial.step->value()});
     models.insert(trial.model);
     clusters.insert(trial.cluster);
+    workers.insert(trial.workers);
+    batches.insert(trial.batch);
+    add_basis(trial, basis);
   }
-  return {.models = std::move(models), .clusters = std::move(clusters), .correction = Correction::learn(steps)};
+  return {.models = std::move(models),
+          .clusters = std::move(clusters),
+          .workers = std::move(workers),
+          .batches = std::move(batches),
+          .basis = std::move(basis),
+          .correction = Correction::learn(steps)};
 }
 
 }  // namespace simsync

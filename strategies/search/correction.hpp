@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -62,10 +63,21 @@ private:
   std::shared_ptr<const Factored> factored_;  ///< the covariances of all steps
 };
 
+/// What the predictions rest on that a correction was learned for: of all trials together.
+struct CorrectionBasis {
+  std::set<std::string> settings;      ///< TrialBasis::settings
+  std::set<std::string> calibrations;  ///< TrialBasis::calibration
+  std::set<std::string> runners;       ///< TrialBasis::runner
+  friend bool operator==(const CorrectionBasis&, const CorrectionBasis&) = default;
+};
+
 /// As a file, with what it was learned from.
 struct SavedCorrection {
   std::set<std::string> models;
   std::set<std::string> clusters;
+  std::set<int> workers;                 ///< empty: not known, of an older file
+  std::set<std::int64_t> batches;        ///< samples of a worker in a step; empty: not known
+  std::optional<CorrectionBasis> basis;  ///< none: not known of every trial
   Correction correction;
 
   /// JSON that ends with a line end.

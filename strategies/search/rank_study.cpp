@@ -16,7 +16,25 @@ namespace {
 
 using Rows = std::vector<TrialRow>;
 
-/// Rows of a domain as one seed sees them.
+/// Each strategy once, where it comes first, with the mean of its steps. All rows have one.
+Rows without_repeats(const Rows& rows) {
+  Rows out;
+  std::map<std::string, std::size_t> at;  // by strategy_id
+  std::vector<int> counts;
+  for (const TrialRow& row : rows) {
+    const auto [known, is_new] = at.emplace(row.strategy_id, out.size());
+    if (is_new) {
+      out.push_back(row);
+      counts.push_back(1);
+    } else {
+      Seconds& mean = *out[known->second].step;
+      mean += (*row.step - mean) / ++counts[known->second];
+    }
+  }
+  return out;
+}
+
+/// Trials of a domain as one seed sees them.
 struct Split {
   Rows held;
   Rows others;  ///< rankers learn the first of them
@@ -146,7 +164,9 @@ RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<Tri
   }
   Study study(out, options);
   study.learn_elsewhere(elsewhere);
-  for (const auto& [domain, members] : domains) {
+  for (const auto& [domain, all] : domains) {
+    const Rows members = without_repeats(all);
+    out.repeated += all.size() - members.size();
     if (members.size() < kFewestOfDomain) {
       out.of_small_domains += members.size();
     } else {

@@ -34,7 +34,8 @@ struct RankStudy {
   std::vector<TrialDomain> domains;
   std::size_t trials = 0;            ///< in them
   std::size_t without_step = 0;      ///< rows
-  std::size_t of_small_domains = 0;  ///< rows of domains that have fewer than kFewestOfDomain
+  std::size_t repeated = 0;          ///< rows of a strategy that their domain has in an earlier row
+  std::size_t of_small_domains = 0;  ///< trials of domains that have fewer than kFewestOfDomain
   std::size_t source = 0;            ///< rows learned elsewhere
   std::size_t source_at_home = 0;    ///< of the sources, left out because they are of a domain that is ranked
 };
@@ -42,7 +43,8 @@ struct RankStudy {
 inline constexpr std::size_t kFewestOfDomain = 10;
 
 /// Every domain is a task of its own: each seed holds the same of its trials out for all rankers, which learn the first
-/// of the others. More than there are is no result. With `source` each ranker is learned from scratch and transferred.
+/// of the others. Rows of one strategy in a domain are one trial, which takes the mean of their steps: it is learned or
+/// held out. More than there are is no result. With `source` each ranker is learned from scratch and transferred.
 RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<TrialRow>& source,
                         const RankStudyOptions& options);
 

@@ -14,7 +14,6 @@ namespace simsync {
 namespace {
 
 constexpr const char* kName = "search";  ///< of what is drawn
-constexpr std::int64_t kMegabyte = 1'000'000;
 
 template <class Value>
 const Value& one_of(const std::vector<Value>& values, Decisions& decisions) {
@@ -23,6 +22,11 @@ const Value& one_of(const std::vector<Value>& values, Decisions& decisions) {
 
 bool one_of(const std::vector<bool>& values, Decisions& decisions) {
   return values[decisions.below(values.size())];
+}
+
+/// The same by a coin where there is a choice.
+bool draw_truth(const std::vector<bool>& values, Decisions& decisions) {
+  return values.size() > 1 ? decisions.coin(0.5) : values.front();
 }
 
 /// Every shard of a strategy that `Kind` synchronizes, in the order of the model, and its bytes.
@@ -157,28 +161,21 @@ Fusion StrategySampler::draw_fusion(Schedule schedule, Decisions& decisions) con
   out.kind = one_of(kinds, decisions);
   out.copies =
       out.kind == FusionKind::Buckets || out.kind == FusionKind::Cycle || out.kind == FusionKind::MergedGradient;
-  static const std::vector<std::int64_t> kLimits{2, 5, 10, 25, 50, 100};
-  static const std::vector<std::int64_t> kThresholds{16, 32, 64, 128};
-  static const std::vector<double> kCycles{1e-3, 2.5e-3, 5e-3, 10e-3};
-  if (out.kind == FusionKind::Buckets) out.limit = {one_of(kLimits, decisions) << 20};
+  if (out.kind == FusionKind::Buckets) out.limit = one_of(space_.buckets, decisions);
   if (out.kind == FusionKind::Cycle) {
-    out.threshold = {one_of(kThresholds, decisions) << 20};
-    out.cycle = Seconds{one_of(kCycles, decisions)};
+    out.threshold = one_of(space_.thresholds, decisions);
+    out.cycle = one_of(space_.cycles, decisions);
   }
   return out;
 }
 
-/// Sizes around the defaults of P3 (160 kB, one message at a time), BytePS (4 MB) and ByteScheduler (4 and 16 MB).
 void StrategySampler::draw_scheduling(GraphStrategy& graph, Decisions& decisions) const {
-  static const std::vector<std::int64_t> kPieces{500'000,       kMegabyte,     2 * kMegabyte,
-                                                 4 * kMegabyte, 8 * kMegabyte, 32 * kMegabyte};
-  static const std::vector<std::int64_t> kCredits{0, 1, 4 * kMegabyte, 16 * kMegabyte, 64 * kMegabyte};
   graph.gate = Gate::PerVariable;
   graph.update_at = decisions.coin(0.5) ? UpdateAt::Worker : UpdateAt::Server;
   graph.aggregate_on_gpu = has_neighbors_ && decisions.coin(0.5);
   graph.scheduling = {.ordering = Ordering::Priority,
-                      .partition = {one_of(kPieces, decisions)},
-                      .credit = {one_of(kCredits, decisions)}};
+                      .partition = one_of(space_.pieces, decisions),
+                      .credit = one_of(space_.credits, decisions)};
 }
 
 void StrategySampler::draw_sharding(GraphStrategy& graph, Decisions& decisions) const {
@@ -186,9 +183,8 @@ void StrategySampler::draw_sharding(GraphStrategy& graph, Decisions& decisions) 
   sharding.stage = one_of(space_.stages, decisions);
   const int on_node = target_.cluster.group_of(target_.cluster.workers(1).front().node).gpus;
   const bool has_groups = on_node > 1 && on_node < target_.workers && target_.workers % on_node == 0;
-  if (has_groups && decisions.coin(0.5)) sharding.group = on_node;
-  constexpr std::int64_t kUnits[] = {0, 25 * kMegabyte, 100 * kMegabyte};
-  sharding.min_unit = {kUnits[decisions.below(std::size(kUnits))]};
+  if (has_groups && draw_truth(space_.shard_groups, decisions)) sharding.group = on_node;
+  sharding.min_unit = one_of(space_.units, decisions);
   if (sharding.stage < 3) return;
   sharding.reshard_after_forward = decisions.coin(0.5);
   sharding.prefetch = static_cast<int>(decisions.below(3));

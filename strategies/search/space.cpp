@@ -81,7 +81,18 @@ const std::vector<OptionInfo>& space_dimensions() {
        "merged-gradient "
        "(MG-WFBP), single, none"},
       {"algorithms", kByLibrary, "of all-reduces; library: what that of the cluster can be told to run"},
-      {"stages", "1,2,3", "of sharded schedules: ZeRO's"}};
+      {"stages", "1,2,3", "of sharded schedules: ZeRO's"},
+      // Around the defaults of DDP (25 MiB), Horovod (64 MiB, 5 ms), P3 (160 kB, one message), BytePS (4 MB) and
+      // ByteScheduler (4 and 16 MB).
+      {"buckets", "2MiB,5MiB,10MiB,25MiB,50MiB,100MiB", "of the fusion buckets: the most of one"},
+      {"thresholds", "16MiB,32MiB,64MiB,128MiB", "of the fusion cycle: the most that is merged"},
+      {"cycles", "1ms,2.5ms,5ms,10ms", "of the fusion cycle: how often"},
+      {"pieces", "500KB,1MB,2MB,4MB,8MB,32MB", "of the priority schedule: the most of an all-reduced piece"},
+      {"credits", "0B,1B,4MB,16MB,64MB",
+       "of the priority schedule: what is in flight; 0B: no limit; 1B: one message at a time"},
+      {"units", "0B,25MB,100MB", "of sharded schedules: the least that is gathered at once"},
+      {"shard_groups", "false,true",
+       "of sharded schedules: whether ranks of a node share out among themselves (hybrid), where that is possible"}};
   return kDimensions;
 }
 
@@ -101,6 +112,13 @@ SearchSpace make_space(const std::map<std::string, std::string>& given, const Cl
   out.groups = options.integer("groups", 1, kMost);
   out.fusions = options.some_of("fusions", fusion_kind_words());
   out.stages = options.some_of("stages", kStages);
+  out.buckets = options.sizes("buckets", 1);
+  out.thresholds = options.sizes("thresholds", 1);
+  out.cycles = options.times("cycles");
+  out.pieces = options.sizes("pieces", 0);
+  out.credits = options.sizes("credits", 0);
+  out.units = options.sizes("units", 0);
+  out.shard_groups = options.some_of("shard_groups", kTruth);
   out.algorithms = options.text("algorithms") == kByLibrary
                        ? algorithms_of(cluster)
                        : options.some_of("algorithms", collective_algorithm_words());

@@ -52,6 +52,14 @@ struct SearchSpace {
   std::vector<FusionKind> fusions;
   std::vector<CollectiveAlgorithm> algorithms;
   std::vector<int> stages;  ///< of ZeRO
+  // Values of the graph level, for the fusions and schedules that have them.
+  std::vector<Bytes> buckets;     ///< most of a bucket
+  std::vector<Bytes> thresholds;  ///< most that is merged in a cycle
+  std::vector<Seconds> cycles;
+  std::vector<Bytes> pieces;       ///< of the priority schedule: most of a piece
+  std::vector<Bytes> credits;      ///< of the priority schedule: in flight
+  std::vector<Bytes> units;        ///< of sharded schedules: least of a unit
+  std::vector<bool> shard_groups;  ///< of sharded schedules: whether a node's ranks are a group (hybrid)
 };
 
 /// Names, defaults and meanings of all dimensions, for `simsync list space`.

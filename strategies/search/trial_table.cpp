@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/parse_units.hpp"
 #include "strategies/search/features.hpp"
 
@@ -14,6 +16,11 @@ std::string exact(Seconds time) {
 
 std::string exact(const std::optional<Seconds>& time) {
   return time ? exact(*time) : std::string{};
+}
+
+const std::vector<std::string>& basis_columns() {
+  static const std::vector<std::string> kColumns{"settings", "calibration", "runner"};
+  return kColumns;
 }
 
 double needed(const CsvTable& table, std::size_t row, const std::string& column) {
@@ -74,9 +81,16 @@ const std::vector<std::string>& trial_header() {
                                  "shards"};
     for (const FeatureSchema* schema : {&autosync_schema(), &strategy_schema(), &segment_schema()})
       out.insert(out.end(), schema->names.begin(), schema->names.end());
+    out.insert(out.end(), basis_columns().begin(), basis_columns().end());
     return out;
   }();
   return kHeader;
+}
+
+std::vector<std::string> oldest_trial_header() {
+  std::vector<std::string> out = trial_header();
+  out.resize(out.size() - segment_schema().names.size() - basis_columns().size());
+  return out;
 }
 
 std::vector<std::string> trial_cells(const TrialRow& row) {
@@ -97,11 +111,15 @@ std::vector<std::string> trial_cells(const TrialRow& row) {
                                format_number(row.shards)};
   for (const auto* values : {&row.autosync, &row.features, &row.segments})
     for (const double value : *values) out.push_back(format_number(value));
+  const TrialBasis basis = row.basis.value_or(TrialBasis{});
+  out.insert(out.end(), {basis.settings, basis.calibration, basis.runner});
   return out;
 }
 
 std::vector<TrialRow> read_trials(const CsvTable& table) {
   const bool has_segments = table.has(segment_schema().names.front());
+  const bool has_basis = std::all_of(basis_columns().begin(), basis_columns().end(),
+                                     [&](const std::string& column) { return table.has(column); });
   std::vector<TrialRow> out;
   for (std::size_t i = 0; i < table.size(); ++i) {
     TrialRow row{.trial = static_cast<int>(needed(table, i, "trial")),
@@ -121,11 +139,16 @@ std::vector<TrialRow> read_trials(const CsvTable& table) {
                  .shards = needed(table, i, "shards"),
                  .autosync = {},
                  .features = {},
-                 .segments = {}};
+                 .segments = {},
+                 .basis = {}};
     for (const std::string& name : autosync_schema().names) row.autosync.push_back(needed(table, i, name));
     for (const std::string& name : strategy_schema().names) row.features.push_back(needed(table, i, name));
     if (has_segments)
       for (const std::string& name : segment_schema().names) row.segments.push_back(needed(table, i, name));
+    if (has_basis)
+      row.basis = {.settings = table.cell(i, "settings"),
+                   .calibration = table.cell(i, "calibration"),
+                   .runner = table.cell(i, "runner")};
     out.push_back(std::move(row));
   }
   return out;

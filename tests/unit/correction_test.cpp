@@ -113,6 +113,43 @@ TEST_CASE("a correction is read back as it was written, and another file is refu
   CHECK_THROWS_WITH(SavedCorrection::read(shorter, "c.json"), ContainsSubstring("not a correction"));
 }
 
+TEST_CASE("a correction keeps what its trials rest on, as far as all of them tell", "[search]") {
+  TrialRow trial{.step = Seconds{1.0}, .estimated = Seconds{1.0}, .bound = {}, .replayed = {}, .evaluator = "measure"};
+  trial.features = features_of(0.5);
+  trial.model = "vgg16";
+  trial.cluster = "lab";
+  trial.workers = 4;
+  trial.batch = 32;
+  trial.basis = {.settings = "step_time=100ms", .calibration = "c.yaml 0123456789ab", .runner = kOwnRunner};
+  TrialRow other = trial;
+  other.workers = 8;
+  other.basis->settings = "step_time=200ms";
+  const SavedCorrection learned = learn_correction({trial, other});
+  const SavedCorrection again = SavedCorrection::read(learned.to_json(), "c.json");
+  CHECK(again.workers == std::set<int>{4, 8});
+  CHECK(again.batches == std::set<std::int64_t>{32});
+  REQUIRE(again.basis.has_value());
+  CHECK(*again.basis == CorrectionBasis{.settings = {"step_time=100ms", "step_time=200ms"},
+                                        .calibrations = {"c.yaml 0123456789ab"},
+                                        .runners = {kOwnRunner}});
+  // One trial of an older table: what holds for all of them is not known.
+  other.basis.reset();
+  CHECK_FALSE(learn_correction({trial, other}).basis.has_value());
+  // An older file has models and clusters only.
+  std::string older = again.to_json();
+  const std::size_t from = older.find(R"(],
+  "workers")");
+  REQUIRE(from != std::string::npos);
+  const std::size_t to = older.find(R"( },
+ "kernel")");
+  REQUIRE(to != std::string::npos);
+  older.replace(from, to - from, "]\n");
+  const SavedCorrection read = SavedCorrection::read(older, "c.json");
+  CHECK(read.models == std::set<std::string>{"vgg16"});
+  CHECK(read.workers.empty());
+  CHECK_FALSE(read.basis.has_value());
+}
+
 TEST_CASE("a correction is learned from real runs only", "[search]") {
   TrialRow trial{.step = Seconds{1.0}, .estimated = Seconds{1.0}, .bound = {}, .replayed = {}, .evaluator = "measure"};
   trial.features = features_of(0.5);

@@ -70,6 +70,7 @@ std::vector<TrialRow> table(const std::string& model, int count, bool inverse, s
   for (int i = 0; i < count; ++i) {
     const double x = random.unit();
     out.push_back(row_of(model, std::exp(inverse ? -2.0 * x : 2.0 * x), {x}));
+    out.back().strategy_id = model + std::to_string(i);
   }
   return out;
 }
@@ -255,6 +256,28 @@ TEST_CASE("a study holds the same trials out for all, and counts what it leaves 
   CHECK(found.at({"autosync-linear scratch", 20}) == 1.0);
   CHECK(found.at({"autosync-linear transfer", 0}) == 1.0);
   CHECK(study.results[1].choice == "source");
+}
+
+TEST_CASE("a strategy that ran twice is learned or held out, never both", "[search]") {
+  // Guided and random trials of one domain: both have the builders, here all forty strategies. The second runs take
+  // three times as long, so that a pair of the pooled rows would be in the order of the runs, not of the strategies.
+  auto rows = table("a", 40, false, 1);
+  const auto once = rows;
+  for (TrialRow row : once) {
+    row.step = 3.0 * *row.step;
+    rows.push_back(std::move(row));
+  }
+  const RankStudyOptions options{.rankers = {RankerKind::AutoSyncLinear}, .train = {20}, .seeds = 2};
+  const RankStudy study = study_rankers(rows, {}, options);
+  CHECK(study.repeated == 40);
+  CHECK(study.trials == 40);
+  // 12 strategies of 40 are held out, and twice the step of each keeps their order.
+  const RankStudy without = study_rankers(once, {}, options);
+  REQUIRE(study.results.size() == without.results.size());
+  for (std::size_t i = 0; i < study.results.size(); ++i) {
+    CHECK(study.results[i].held_out == 12);
+    CHECK(study.results[i].accuracy == without.results[i].accuracy);
+  }
 }
 
 TEST_CASE("a study shows a source that misleads", "[search]") {

@@ -117,6 +117,39 @@ TEST_CASE("dimensions restrict what is drawn", "[search]") {
   CHECK_THROWS_AS(StrategySampler(factors, {problem.model, problem.cluster, 16}), InputError);
 }
 
+TEST_CASE("sizes and times of the graph level are dimensions, too", "[search]") {
+  const Problem problem = problem_of("vgg16", "g4dn.12xlarge", 16);
+  const auto draw_fifty = [&](const std::map<std::string, std::string>& given, const auto& look) {
+    const StrategySampler sampler(make_space(given, problem.cluster), {problem.model, problem.cluster, 16});
+    RandomDecisions decisions(3);
+    for (int i = 0; i < 50; ++i) look(sampler.draw(decisions).graph);
+  };
+  draw_fifty({{"schedules", "priority"}, {"pieces", "3MB"}, {"credits", "7MB"}}, [](const GraphStrategy& graph) {
+    CHECK(graph.scheduling.partition == Bytes{3'000'000});
+    CHECK(graph.scheduling.credit == Bytes{7'000'000});
+  });
+  draw_fifty({{"schedules", "wait-free"},
+              {"fusions", "buckets,cycle"},
+              {"buckets", "7MiB"},
+              {"thresholds", "3MiB"},
+              {"cycles", "2ms"}},
+             [](const GraphStrategy& graph) {
+               const bool is_cycle = graph.fusion.kind == FusionKind::Cycle;
+               if (!is_cycle) CHECK(graph.fusion.limit == Bytes{7 << 20});
+               if (is_cycle) CHECK(graph.fusion.threshold == Bytes{3 << 20});
+               if (is_cycle) CHECK(graph.fusion.cycle == Seconds{2e-3});
+             });
+  // Four GPUs of a node are a shard group, or none are; by default half of the draws.
+  draw_fifty({{"schedules", "sharded"}, {"units", "9MB"}, {"shard_groups", "true"}}, [](const GraphStrategy& graph) {
+    CHECK(graph.sharding.min_unit == Bytes{9'000'000});
+    CHECK(graph.sharding.group == 4);
+  });
+  draw_fifty({{"schedules", "sharded"}, {"shard_groups", "false"}},
+             [](const GraphStrategy& graph) { CHECK(graph.sharding.group == 0); });
+  CHECK_THROWS_AS(make_space({{"pieces", "3"}}, problem.cluster), InputError);
+  CHECK_THROWS_AS(make_space({{"cycles", "1ms,5"}}, problem.cluster), InputError);
+}
+
 TEST_CASE("all decisions make every strategy of a small space once", "[search]") {
   const LabModel lab{{.bytes = 8, .forward = 1.0, .backward = 1.0}, {.bytes = 16, .forward = 1.0, .backward = 1.0}};
   const Cluster cluster = lab_cluster(2, 1);

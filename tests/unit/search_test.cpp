@@ -291,6 +291,8 @@ TEST_CASE("a table of trials says again what it was told", "[search]") {
   for (const Trial& trial : result.trials) {
     written.push_back(trial_row(trial.candidate, lab.sampler.target(), 7));
     written.back().trial = trial.number;
+    written.back().basis = {
+        .settings = "seed=2;step_time=1s", .calibration = "c.yaml 0123456789ab", .runner = "simsync"};
     written.back().step = trial.number == 1 ? std::nullopt : trial.step;  // one that could not run
     text += csv_row(trial_cells(written.back())) + "\n";
   }
@@ -301,6 +303,7 @@ TEST_CASE("a table of trials says again what it was told", "[search]") {
     CHECK(read[i].step == written[i].step);
     CHECK(read[i].strategy_id == written[i].strategy_id);
     CHECK(read[i].batch == 7);
+    CHECK(read[i].basis == written[i].basis);
     REQUIRE(read[i].features.size() == strategy_schema().names.size());
     for (std::size_t f = 0; f < read[i].features.size(); ++f)
       CHECK_THAT(read[i].features[f], WithinAbs(written[i].features[f], 1e-8 * std::abs(written[i].features[f])));

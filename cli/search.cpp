@@ -17,6 +17,7 @@
 #include "cli/outputs.hpp"
 #include "cli/ranker_flags.hpp"
 #include "cli/resumed_inputs.hpp"
+#include "cli/search_layouts.hpp"
 #include "cli/search_question.hpp"
 #include "cli/search_report.hpp"
 #include "cli/settings.hpp"
@@ -37,6 +38,9 @@ constexpr const char* kSimulate = "simulate";  ///< replay, by another name
 constexpr const char* kEstimate = "estimate";
 constexpr const char* kMeasure = "measure";
 constexpr const char* kTestbed = "testbed";  ///< what its cluster is called
+constexpr const char* kCoordinate = "coordinate";
+constexpr const char* kVariables = "variables";
+constexpr const char* kLayouts = "layouts";
 
 struct SearchFlags {
   PredictRequest request;
@@ -58,7 +62,13 @@ struct SearchFlags {
   std::string csv;
   int jobs = processors();
   bool resume = false;
+  // Of a search of layouts:
+  std::string space;              ///< variables or layouts; empty: what the method is for
+  std::int64_t global_batch = 0;  ///< 0: batch x workers
+  int restarts = LayoutSearchOptions{}.restarts;
+  int replays = LayoutSearchFlags{}.replays;
 
+  [[nodiscard]] bool is_of_layouts() const { return space == kLayouts || (space.empty() && method == kCoordinate); }
   [[nodiscard]] bool is_measured() const { return evaluator == kMeasure; }
 };
 
@@ -296,9 +306,70 @@ private:
   int signal_of_runs_ = 0;  ///< that a real run was stopped by
 };
 
-void run_search(const SearchFlags& flags) {
+/// Flags that one of the two spaces has no use for.
+void refuse_flags(const CLI::App& command, const std::vector<const char*>& names, const char* space) {
+  for (const char* name : names)
+    if (command.count(name) > 0) throw InputError(fmt::format("{} means nothing in a search of {}", name, space));
+}
+
+LayoutMethod layout_method(const SearchFlags& flags, const CLI::App& command) {
+  if (command.count("--method") == 0) return LayoutMethod::Coordinate;
+  std::vector<std::string> known;
+  for (const auto& [word, method] : layout_method_words()) {
+    if (word == flags.method) return method;
+    known.push_back(word);
+  }
+  throw InputError(
+      fmt::format("--method {} does not search layouts: expected {}", flags.method, fmt::join(known, ", ")));
+}
+
+void run_layout_search(const SearchFlags& flags, const CLI::App& command) {
+  refuse_flags(command,
+               {"--evaluator", "--testbed", "--trials", "--round", "--candidates", "--diversity", "--budget", "--money",
+                "--ranker", "--resume", "--steps", "--warm-up"},
+               kLayouts);
+  if (flags.request.cluster.empty()) throw InputError("--cluster is required");
+  if (flags.workers == 0) throw InputError("--workers is required");
+  if (flags.batch != 0 && flags.global_batch != 0)
+    throw InputError("--batch and --global-batch say the samples of a step twice: leave out one");
+  LayoutSearchFlags out{.request = flags.request, .settings = parse_settings(flags.settings)};
+  out.request.workers = flags.workers;
+  const std::int64_t batch = flags.batch != 0 ? flags.batch : find_model(flags.request.model).default_batch();
+  out.samples = flags.global_batch != 0 ? flags.global_batch : batch * flags.workers;
+  out.options = {.method = layout_method(flags, command), .restarts = flags.restarts, .seed = flags.options.seed};
+  out.replays = flags.replays;
+  if (flags.price > 0.0) out.price_per_node_hour = flags.price;
+  out.out = flags.out;
+  out.csv = flags.csv;
+  out.jobs = flags.jobs;
+  search_for_layout(out);
+}
+
+void run_search(const SearchFlags& flags, const CLI::App& command) {
+  if (flags.is_of_layouts()) return run_layout_search(flags, command);
+  refuse_flags(command, {"--global-batch", "--restarts", "--replays"}, kVariables);
+  if (flags.method == kCoordinate)
+    throw InputError("--method coordinate searches layouts: leave out --space variables");
   check_flags(flags);
   SearchRun(flags).run();
+}
+
+void add_layouts(CLI::App& command, SearchFlags& flags) {
+  command
+      .add_option("--space", flags.space,
+                  "variables: how each is synchronized, for data parallelism; layouts: tensor, pipeline and data "
+                  "parallelism, ZeRO, micro-batches and recomputation (default: variables; of coordinate layouts)")
+      ->check(CLI::IsMember({kVariables, kLayouts}));
+  command
+      .add_option("--global-batch", flags.global_batch,
+                  "Layouts: samples of a step over all workers, whatever shares them out (default: batch x workers)")
+      ->check(whole_number(1, 100'000'000));
+  command.add_option("--restarts", flags.restarts, "Layouts: random starts of a descent, on each mesh")
+      ->check(whole_number(0, 1000))
+      ->capture_default_str();
+  command.add_option("--replays", flags.replays, "Layouts: the best so many by their estimates are replayed")
+      ->check(whole_number(1, 1000))
+      ->capture_default_str();
 }
 
 void add_evaluator(CLI::App& command, SearchFlags& flags) {
@@ -359,12 +430,15 @@ void setup_search(CLI::App& app, Outcome&) {
       ->check(key_and_value());
   std::vector<std::string> methods;
   for (const auto& [word, method] : search_method_words()) methods.push_back(word);
+  methods.emplace_back(kCoordinate);
   command
       ->add_option("--method", flags->method,
                    "random: every draw is a trial; anneal; mutate: children of the best trials; autosync: draws that a "
-                   "ranker sifts; exhaustive: a small space; shards: how many shards of sparse variables (Parallax)")
+                   "ranker sifts; exhaustive: a small space; shards: how many shards of sparse variables (Parallax); "
+                   "coordinate: layouts, by descent. Layouts also take exhaustive, anneal and random")
       ->check(CLI::IsMember(methods))
       ->capture_default_str();
+  add_layouts(*command, *flags);
   add_evaluator(*command, *flags);
   add_budget(*command, *flags);
   command->add_option("--round", flags->options.round, "Trials before the ranker learns from them")
@@ -390,7 +464,7 @@ void setup_search(CLI::App& app, Outcome&) {
   command->add_option("--csv", flags->csv, "Write a row for every trial to this file, or to standard output with '-'")
       ->check(output_file("--csv"));
   command->add_flag("--resume", flags->resume, "Go on with the trials that the file of --csv has");
-  command->callback([flags] { run_search(*flags); });
+  command->callback([flags, command] { run_search(*flags, *command); });
 }
 
 }  // namespace simsync

@@ -41,6 +41,8 @@ struct MicroStep {
   std::vector<OpId> forward;
   std::vector<OpId> backward;
   std::vector<OpId> backward_begin;  ///< its first op, where it is cut or begins with what is computed again
+  /// Of a stage: its last op but for gradients of weights that have a pass of their own. Else empty.
+  std::vector<OpId> input_gradient = {};
   /// By share of the backward pass: the op at whose end so much is still to come (OverlapShares, but for 0 and 1).
   std::map<double, OpId> backward_but;
 };

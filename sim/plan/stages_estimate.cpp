@@ -50,6 +50,7 @@ struct Message {
 
 /// A unit of sharded variables in one chunk.
 struct ShardedUnit {
+  bool root = false;  ///< kept from its forward pass on
   double gather = 0.0;
   double reduce = 0.0;
   double replicas = 0.0;
@@ -228,7 +229,7 @@ private:
   ShardedUnit times_of(int stage, const Unit& unit) {
     const Sharding& sharding = graph_.sharding;
     const double reduced = bytes_of(stage, unit.variables, sharding.reduce_dtype);
-    ShardedUnit out;
+    ShardedUnit out{.root = unit.root};
     if (shard_ranks_ > 1) {
       const double gathered = bytes_of(stage, unit.variables, sharding.param_dtype) / shard_ranks_;
       out.gather =
@@ -279,15 +280,24 @@ private:
 
   [[nodiscard]] double backward_beside_exchange(const std::vector<ShardedUnit>& units) const {
     const bool again = gathers_each_pass() && graph_.sharding.reshard_after_forward;
+    const auto ahead = index(graph_.sharding.prefetch) + 1;
     Resource stream;
     Resource replicas;
     double now = 0.0;
+    std::vector<double> there(units.size(), 0.0);
+    std::size_t to_gather = units.size();
+    const auto gather_down_to = [&](std::size_t lowest) {
+      for (; again && to_gather > lowest; --to_gather)
+        if (!units[to_gather - 1].root) there[to_gather - 1] = stream.serve(now, units[to_gather - 1].gather);
+    };
+    gather_down_to(units.size() > ahead ? units.size() - ahead : 0);
     for (std::size_t u = units.size(); u-- > 0;) {
-      if (again) now = std::max(now, stream.serve(now, units[u].gather));
-      now += units[u].backward;
-      if (!reduces_each_pass()) continue;
-      const double reduced = stream.serve(now, units[u].reduce);
-      if (units[u].replicas > 0.0) replicas.serve(reduced, units[u].replicas);
+      now = std::max(now, there[u]) + units[u].backward;
+      if (reduces_each_pass()) {
+        const double reduced = stream.serve(now, units[u].reduce);
+        if (units[u].replicas > 0.0) replicas.serve(reduced, units[u].replicas);
+      }
+      gather_down_to(u > ahead ? u - ahead : 0);
     }
     return std::max({now, stream.busy, replicas.busy});
   }

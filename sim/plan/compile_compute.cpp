@@ -169,9 +169,8 @@ private:
 
   /// Of a backward pass, what gives the gradients of weights: of a product with them half.
   [[nodiscard]] double weight_share(LayerId layer) const {
-    constexpr double kOfProducts = 0.5;
     const Layer& one = w_.model.layer(layer);
-    return one.kind == LayerKind::Dense || one.kind == LayerKind::Conv ? kOfProducts : 0.0;
+    return one.kind == LayerKind::Dense || one.kind == LayerKind::Conv ? kWeightShare : 0.0;
   }
 
   /// What tensor-parallel ranks exchange before a pass of a layer; the pass waits for it.

@@ -16,6 +16,8 @@
 
 namespace simsync::detail {
 
+/// Of the backward pass of a product with weights, what gives their gradients: one of two products as large.
+inline constexpr double kWeightShare = 0.5;
 inline constexpr std::size_t kMostOps = 2'000'000;  ///< of a plan: some gigabyte
 
 /// What it takes to go through bytes on a host.

@@ -10,6 +10,7 @@
 #include "sim/plan/fusion.hpp"
 #include "sim/plan/mesh_groups.hpp"
 #include "sim/plan/stage_profile.hpp"
+#include "sim/plan/stage_times.hpp"
 #include "sim/plan/units.hpp"
 #include "strategies/pipeline/pipeline_timing.hpp"
 #include "strategies/wire_bytes.hpp"
@@ -21,21 +22,8 @@ using detail::MeshGroup;
 using detail::MeshGroupKind;
 using detail::MeshGroups;
 using detail::Resource;
-
-/// What a rank of a stage computes and exchanges in one micro-step, s by layer of its model.
-struct StageWork {
-  std::vector<double> forward;
-  std::vector<double> backward;  ///< with what is computed again
-  std::vector<double> weight;    ///< of `backward`: gradients of weights
-  double update = 0.0;           ///< of all that it holds
-  double tensor = 0.0;           ///< of all these times: collectives of tensor-parallel ranks
-};
-
-CollectiveKind kind_of(Boxing boxing) {
-  if (boxing == Boxing::ReduceScatter) return {.primitive = CollectivePrimitive::ReduceScatter};
-  return {.primitive = boxing == Boxing::AllGather ? CollectivePrimitive::AllGather : CollectivePrimitive::AllReduce,
-          .algorithm = CollectiveAlgorithm::Auto};
-}
+using detail::StageTimes;
+using detail::StageWork;
 
 CollectiveKind automatic(CollectivePrimitive primitive) {
   return {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto};
@@ -75,55 +63,6 @@ struct StagesEstimator::Parts {
 
 namespace {
 
-class StageTimes {
-public:
-  StageTimes(MeshGroups& groups, const ModelMesh& mesh, const Strategy& strategy, int stage)
-      : groups_(groups), mesh_(mesh), graph_(strategy.graph), stage_(stage) {}
-
-  [[nodiscard]] double collective(MeshGroupKind group, const CollectiveKind& kind, double bytes, int size = 0) {
-    const MeshGroup among = groups_.group(mesh_, {.kind = group, .stage = stage_, .size = size});
-    if (among.costs->shape.ranks() < 2 || bytes <= 0.0) return 0.0;
-    return groups_.time(among, kind, bytes) + graph_.per_operation_cost.value();
-  }
-
-  StageWork work(const StageModel& part, const Profile& profile) {
-    const double slowdown = groups_.slowdown(mesh_, stage_);
-    StageWork out{.forward = {}, .backward = {}, .weight = {}, .update = profile.update.value()};
-    for (LayerId id = 0; id < part.model.layer_count(); ++id) {
-      const bool again = !profile.recomputed.empty() && profile.recomputed[id];
-      const double ahead = boxing(part.boxing.before_forward[id], profile);
-      const double back = boxing(part.boxing.before_backward[id], profile) + (again ? ahead : 0.0);
-      const double forward = slowdown * profile.layers[id].forward.value();
-      const double backward = slowdown * profile.layers[id].backward.value();
-      const LayerKind kind = part.model.layer(id).kind;
-      constexpr double kOfProducts = 0.5;  // as compile has it
-      const bool has_product = kind == LayerKind::Dense || kind == LayerKind::Conv;
-      out.weight.push_back(has_product ? kOfProducts * backward : 0.0);
-      out.forward.push_back(forward + ahead);
-      out.backward.push_back(backward + (again ? forward : 0.0) + back);
-      out.tensor += ahead + back;
-    }
-    return out;
-  }
-
-private:
-  double boxing(const std::vector<BoxingStep>& steps, const Profile& profile) {
-    double time = 0.0;
-    for (const BoxingStep& step : steps) {
-      const double width = has_half_activations(profile.precision) ? 0.5 : 1.0;
-      double bytes = width * step.bytes * static_cast<double>(profile.batch);
-      if (step.kind == Boxing::AllGather) bytes /= mesh_.tensor();
-      time += collective(MeshGroupKind::Tensor, kind_of(step.kind), bytes);
-    }
-    return time;
-  }
-
-  MeshGroups& groups_;
-  const ModelMesh& mesh_;
-  const GraphStrategy& graph_;
-  int stage_;
-};
-
 /// One strategy.
 class StagesEstimate {
 public:
@@ -142,6 +81,8 @@ public:
       const Profile of_stage = graph_.parallel.is_trivial() ? profile : stage_profile(profile, model, part);
       strategies_.push_back(stage_strategy(strategy, part));
       work_.push_back(StageTimes(groups_, mesh_, strategy_, stage).work(part, of_stage));
+      units_.emplace_back();
+      if (sharded_) units_.back() = units_of(part.model, strategies_.back());
     }
   }
 
@@ -249,7 +190,7 @@ private:
     const auto [begin, end, received] = chunk_of(stage, chunk);
     std::vector<ShardedUnit> out;
     std::vector<LayerId> first;
-    for (const Unit& unit : units_of(parts_[index(stage)].model, strategies_[index(stage)])) {
+    for (const Unit& unit : units_[index(stage)]) {
       const LayerId at = unit.root ? begin : unit.first;
       if (at < begin || at >= end || (unit.root && chunk > 0)) continue;
       out.push_back(times_of(stage, unit));
@@ -342,7 +283,7 @@ private:
 
   std::vector<Message> sharded_messages(int stage, const std::vector<double>& ready) {
     std::vector<Message> out;
-    const std::vector<Unit> units = units_of(parts_[index(stage)].model, strategies_[index(stage)]);
+    const std::vector<Unit>& units = units_[index(stage)];
     for (std::size_t u = units.size(); u-- > 0;) {
       const ShardedUnit times = times_of(stage, units[u]);
       out.push_back({.ready = ready[units[u].first], .time = times.reduce, .replicas = times.replicas});
@@ -408,7 +349,8 @@ private:
   int shard_ranks_;
   std::vector<Strategy> strategies_;
   std::vector<StageWork> work_;
-  double exchange_ = 0.0;  ///< s, of gradients, on the busiest stream
+  std::vector<std::vector<Unit>> units_;  ///< by stage; empty where nothing is sharded
+  double exchange_ = 0.0;                 ///< s, of gradients, on the busiest stream
 };
 
 }  // namespace

@@ -33,15 +33,15 @@ LayoutFamily family_of(const Layout& layout) {
 const char* name_of(LayoutFamily family) {
   switch (family) {
     case LayoutFamily::Data:
-      return "data parallel";
+      return "data alone";
     case LayoutFamily::Tensor:
-      return "tensor x data";
+      return "tensor";
     case LayoutFamily::Pipeline:
-      return "pipeline x data";
+      return "pipeline";
     case LayoutFamily::Hybrid:
       break;
   }
-  return "all three";
+  return "both";
 }
 
 std::vector<EvaluatedLayout> best_of_families(const LayoutSearchResult& result) {

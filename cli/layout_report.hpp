@@ -23,15 +23,15 @@ std::optional<double> model_flops_utilization(const LayoutQuestion& question, co
 
 /// Which part of the parallelism a layout does without.
 enum class LayoutFamily {
-  Data,      ///< one rank a replica
+  Data,      ///< replicas of one rank
   Tensor,    ///< no pipeline
   Pipeline,  ///< no tensor parallelism
-  Hybrid,    ///< tensor and pipeline
+  Hybrid,    ///< both
 };
 LayoutFamily family_of(const Layout& layout);
 const char* name_of(LayoutFamily family);
 
-/// The best of each family among what was evaluated, and why others of it were not better: the first of each.
+/// The best of each family among what was evaluated.
 std::vector<EvaluatedLayout> best_of_families(const LayoutSearchResult& result);
 
 std::string layout_csv_header();

@@ -144,6 +144,16 @@ void print_heading(const LayoutSearchFlags& flags, LayoutRun& run) {
                                     result.evaluated.size(), result.misfits(), result.impossible));
 }
 
+/// What the best layout moves, beside what no layout can do without.
+std::string sent_text(LayoutQuestion& question, const Layout& layout) {
+  const SentBytes sent = question.sent(layout);
+  return fmt::format(
+      "{} a step by the busiest rank: {} among tensor-parallel ranks, {} between stages, {} among replicas. Without a "
+      "pipeline the best grids of its dense layers alone send {}",
+      format_bytes(sent.total()), format_bytes(sent.tensor), format_bytes(sent.stages), format_bytes(sent.gradients),
+      format_bytes(question.least_bytes_sent()));
+}
+
 /// What every family comes to, so that the gain over each is seen.
 void print_families(LayoutRun& run, const ShownLayout& best) {
   const LayoutTask& task = run.question().task();
@@ -247,6 +257,8 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   print_line("best", text_of(best.found.layout, run.question().task()));
   print_line("step", step_text(flags, run.question(), best));
   print_line("memory", memory_text_of(run.question(), best.found.layout));
+  print_line("sends", sent_text(run.question(), best.found.layout));
+  std::cout << "The best of each kind, beside data parallelism:\n";
   print_families(run, best);
   if (flags.price_per_node_hour) print_cheapest(flags, run, best, inputs);
 }

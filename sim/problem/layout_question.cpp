@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <tuple>
-
 #include "base/error.hpp"
+#include "models/precision.hpp"
 #include "sim/plan/stages_estimate.hpp"
+#include "sim/problem/least_bytes.hpp"
 #include "sim/problem/read_request.hpp"
 #include "strategies/builders.hpp"
 
@@ -123,6 +123,19 @@ RankMemory LayoutQuestion::memory(const Layout& layout) {
   profile.micro_steps = asked.graph.micro_steps;
   return stage_memory(parts_->estimator.stages(asked.graph.parallel), cluster(), asked, profile,
                       parts_->read.settings.optimizer);
+}
+
+SentBytes LayoutQuestion::sent(const Layout& layout) {
+  const Strategy asked = strategy(layout);
+  return sent_bytes(parts_->estimator.stages(asked.graph.parallel), asked, parts_->profile(layout, asked));
+}
+
+double LayoutQuestion::least_bytes_sent() const {
+  constexpr double kSingle = 4.0;
+  constexpr double kHalf = 2.0;
+  const std::string precision = parts_->read.settings.precision.value_or(cluster().precision);
+  return (has_half_activations(precision) ? kHalf : kSingle) *
+         least_elements_sent(model(), parts_->task.workers, parts_->task.samples);
 }
 
 std::optional<LayoutCost> LayoutQuestion::cost(const Layout& layout) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "sim/plan/sent_bytes.hpp"
 #include "sim/problem/problem.hpp"
 #include "strategies/evaluator.hpp"
 #include "strategies/layouts/layout_search.hpp"
@@ -33,6 +34,10 @@ public:
   /// Its estimate in full. @throws PlanError where the layout cannot be.
   Evaluation estimate(const Layout& layout);
   RankMemory memory(const Layout& layout);
+  /// Of the busiest rank. @throws PlanError where the layout cannot be.
+  SentBytes sent(const Layout& layout);
+  /// least_elements_sent of the task, in bytes of the precision.
+  [[nodiscard]] double least_bytes_sent() const;
 
 private:
   struct Parts;

@@ -33,7 +33,7 @@ LayoutFamily family_of(const Layout& layout) {
 const char* name_of(LayoutFamily family) {
   switch (family) {
     case LayoutFamily::Data:
-      return "data alone";
+      return "none";
     case LayoutFamily::Tensor:
       return "tensor";
     case LayoutFamily::Pipeline:

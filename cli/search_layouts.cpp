@@ -147,11 +147,17 @@ void print_heading(const LayoutSearchFlags& flags, LayoutRun& run) {
 /// What the best layout moves, beside what no layout can do without.
 std::string sent_text(LayoutQuestion& question, const Layout& layout) {
   const SentBytes sent = question.sent(layout);
+  std::vector<std::string> parts;
+  const auto add = [&](double bytes, const char* to) {
+    if (bytes > 0.0) parts.push_back(fmt::format("{} {}", format_bytes(bytes), to));
+  };
+  add(sent.tensor, "among tensor-parallel ranks");
+  add(sent.stages, "between stages");
+  add(sent.gradients, "among replicas");
+  if (parts.empty()) return "nothing";
   return fmt::format(
-      "{} a step by the busiest rank: {} among tensor-parallel ranks, {} between stages, {} among replicas. Without a "
-      "pipeline the best grids of its dense layers alone send {}",
-      format_bytes(sent.total()), format_bytes(sent.tensor), format_bytes(sent.stages), format_bytes(sent.gradients),
-      format_bytes(question.least_bytes_sent()));
+      "{} a step by the busiest rank. Without a pipeline the best grids of its dense layers alone send {}",
+      fmt::join(parts, ", "), format_bytes(question.least_bytes_sent()));
 }
 
 /// What every family comes to, so that the gain over each is seen.
@@ -258,7 +264,7 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   print_line("step", step_text(flags, run.question(), best));
   print_line("memory", memory_text_of(run.question(), best.found.layout));
   print_line("sends", sent_text(run.question(), best.found.layout));
-  std::cout << "The best of each kind, beside data parallelism:\n";
+  std::cout << "The best by estimate of each kind of parallelism beside that over data:\n";
   print_families(run, best);
   if (flags.price_per_node_hour) print_cheapest(flags, run, best, inputs);
 }

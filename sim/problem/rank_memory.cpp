@@ -347,15 +347,11 @@ std::string remedy_text(const RankMemory& memory) {
         "the activations of one sample take {} even where all are computed again, and no number of workers "
         "shares them out: it needs shorter samples or larger devices",
         format_bytes(static_cast<double>(memory.least_activations.count)));
-  switch (memory.sharing) {
-    case StateSharing::None:
-      return "not even one sample fits: --strategy fsdp shares the state out over the workers";
-    case StateSharing::Part:
-      return "not even one sample fits: --set strategy.stage=3 and more workers share more of the state out";
-    case StateSharing::All:
-      break;
-  }
-  return "not even one sample fits: it needs more workers that share the parameters";
+  std::string more = "it needs more workers that share the parameters";
+  if (memory.sharing == StateSharing::None) more = "--strategy fsdp shares the state out over the workers";
+  if (memory.sharing == StateSharing::Part)
+    more = "--set strategy.stage=3 and more workers share more of the state out";
+  return "not even one sample fits: " + more + "; 'simsync search --method coordinate' looks for a layout that fits";
 }
 
 }  // namespace simsync

@@ -86,7 +86,7 @@ std::vector<OptionInfo> connection_options(const std::string& shared_process) {
 std::vector<OptionInfo> model_parallel_options() {
   return {{kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
           {kPipeline, "1", "stages that compute one run of layers after another"},
-          {"schedule", "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
+          {kSchedule, "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
           {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
           {"sequence", "false",
            "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"}};
@@ -101,8 +101,9 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
   out.sequence = options.boolean("sequence");
   if (request.workers % out.ranks() != 0)
-    options.fail(kPipeline, fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers",
-                                        out.tensor, out.pipeline, request.workers));
+    options.fail(request.workers % out.tensor != 0 ? kTensor : kPipeline,
+                 fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", out.tensor,
+                             out.pipeline, request.workers));
   return out;
 }
 

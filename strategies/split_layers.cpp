@@ -71,6 +71,14 @@ std::optional<ProductAxis> cut_of(LayerSplit split) {
   return std::nullopt;
 }
 
+/// How tensor-parallel ranks bring a tensor from one layout into another.
+BoxingOp conversion(Sbp from, Sbp to) {
+  constexpr int kSeveral = 2;  // of one rank nothing is converted; of more the operation is the same
+  const auto op = boxing_op(from, to, kSeveral);
+  if (op && *op != BoxingOp::AllToAll && *op != BoxingOp::ZeroFill) return *op;
+  throw PlanError("no layer here asks for one split of a tensor in place of another");
+}
+
 /// Ceiling of a / b.
 std::int64_t part(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -78,44 +86,42 @@ std::int64_t part(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-TensorState input_of(LayerSplit split) {
+ActivationLayouts layouts_of(LayerSplit split) {
+  constexpr Sbp kB = Sbp::broadcast();
+  constexpr Sbp kP = Sbp::partial();
   switch (split) {
-    case LayerSplit::Rows:
-    case LayerSplit::Features:
-      return TensorState::Features;
-    case LayerSplit::Tokens:
-      return TensorState::Tokens;
     case LayerSplit::Whole:
+      return {.input = kB, .output = kB, .output_grad = kB, .input_grad = kB};
+    case LayerSplit::Columns:
+      return {.input = kB, .output = kByFeatures, .output_grad = kByFeatures, .input_grad = kP};
+    case LayerSplit::Rows:
+      return {.input = kByFeatures, .output = kP, .output_grad = kB, .input_grad = kByFeatures};
+    case LayerSplit::Features:
+      return {.input = kByFeatures, .output = kByFeatures, .output_grad = kByFeatures, .input_grad = kByFeatures};
+    case LayerSplit::Tokens:
+      return {.input = kByTokens, .output = kByTokens, .output_grad = kByTokens, .input_grad = kByTokens};
+    case LayerSplit::Vocabulary:
+      return {.input = kB, .output = kP, .output_grad = kB, .input_grad = kB};
+  }
+  assertion_failed("every split has its layouts", __FILE__, __LINE__);
+}
+
+Sbp layout_of(const Variable& variable, LayerSplit split) {
+  const auto axes = static_cast<int>(variable.shape.size());
+  if (axes == 0) return Sbp::broadcast();
+  switch (split) {
     case LayerSplit::Columns:
     case LayerSplit::Vocabulary:
-      return TensorState::Whole;
-  }
-  return TensorState::Whole;
-}
-
-TensorState output_of(LayerSplit split) {
-  switch (split) {
-    case LayerSplit::Columns:
-    case LayerSplit::Features:
-      return TensorState::Features;
-    case LayerSplit::Tokens:
-      return TensorState::Tokens;
+      return Sbp::split(0);
     case LayerSplit::Rows:
-    case LayerSplit::Vocabulary:
-      return TensorState::Partial;
+      return axes > 1 ? Sbp::split(axes - 1) : Sbp::broadcast();
+    case LayerSplit::Features:
+      return Sbp::split(axes - 1);
     case LayerSplit::Whole:
-      return TensorState::Whole;
+    case LayerSplit::Tokens:
+      break;
   }
-  return TensorState::Whole;
-}
-
-TensorState input_gradient_of(LayerSplit split) {
-  return split == LayerSplit::Columns ? TensorState::Partial : input_of(split);
-}
-
-TensorState output_gradient_of(LayerSplit split) {
-  const TensorState output = output_of(split);
-  return output == TensorState::Partial ? TensorState::Whole : output;
+  return Sbp::broadcast();
 }
 
 std::vector<LayerSplit> megatron_splits(const Model& model, bool sequence) {
@@ -123,53 +129,44 @@ std::vector<LayerSplit> megatron_splits(const Model& model, bool sequence) {
   for (LayerId id = 0; id < model.layer_count(); ++id) {
     const std::vector<LayerId> inputs = inputs_of(model, id);
     const bool reads_features = std::any_of(
-        inputs.begin(), inputs.end(), [&](LayerId input) { return output_of(out[input]) == TensorState::Features; });
+        inputs.begin(), inputs.end(), [&](LayerId input) { return layouts_of(out[input]).output == kByFeatures; });
     out.push_back(split_of(model, id, reads_features, sequence));
   }
   return out;
 }
 
-Boxing boxing(TensorState from, TensorState to) {
-  if (from == to) return Boxing::None;
-  if (from == TensorState::Partial && to == TensorState::Whole) return Boxing::AllReduce;
-  if (from == TensorState::Partial && to != TensorState::Whole) return Boxing::ReduceScatter;
-  if (to == TensorState::Whole) return Boxing::AllGather;
-  if (from == TensorState::Whole && to != TensorState::Partial) return Boxing::Slice;
-  throw PlanError("no layer here asks for one split of a tensor in place of another");
-}
-
-BoxingSteps boxing_steps(const Model& model, const std::vector<LayerSplit>& splits) {
+LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits) {
   const std::size_t layers = model.layer_count();
-  BoxingSteps out{.before_forward = std::vector<std::vector<BoxingStep>>(layers),
-                  .before_backward = std::vector<std::vector<BoxingStep>>(layers)};
-  const auto add = [](std::vector<BoxingStep>& steps, Boxing kind, double bytes) {
-    if (kind != Boxing::None && kind != Boxing::Slice) steps.push_back({kind, bytes});
+  LayerBoxings out{.before_forward = std::vector<std::vector<TensorBoxing>>(layers),
+                   .before_backward = std::vector<std::vector<TensorBoxing>>(layers)};
+  const auto add = [](std::vector<TensorBoxing>& boxings, BoxingOp op, double bytes) {
+    if (op != BoxingOp::None && op != BoxingOp::Slice) boxings.push_back({op, bytes});
   };
   for (LayerId id = 0; id < layers; ++id) {
     const double bytes = model.layer(id).output_bytes;
-    const TensorState made = output_of(splits[id]);
-    const TensorState needed = output_gradient_of(splits[id]);
-    std::set<TensorState> asked;
-    std::set<TensorState> given;
+    const ActivationLayouts here = layouts_of(splits[id]);
+    std::set<Sbp> asked;
+    std::set<Sbp> given;
     LayerId last_columns = layers;
     auto [next, end] = boost::adjacent_vertices(id, model.graph());
     std::set<LayerId> readers(next, end);
     for (const LayerId reader : readers) {
-      const TensorState input = input_of(splits[reader]);
-      if (asked.insert(input).second) add(out.before_forward[reader], boxing(made, input), bytes);
-      if (given.insert(input_gradient_of(splits[reader])).second)
-        add(out.before_backward[id], boxing(input_gradient_of(splits[reader]), needed), bytes);
+      const ActivationLayouts there = layouts_of(splits[reader]);
+      if (asked.insert(there.input).second)
+        add(out.before_forward[reader], conversion(here.output, there.input), bytes);
+      if (given.insert(there.input_grad).second)
+        add(out.before_backward[id], conversion(there.input_grad, here.output_grad), bytes);
       if (splits[reader] == LayerSplit::Columns) last_columns = reader;
     }
-    if (made == TensorState::Tokens && last_columns < layers)
-      add(out.before_backward[last_columns], Boxing::AllGather, bytes);
+    if (here.output == kByTokens && last_columns < layers)
+      add(out.before_backward[last_columns], BoxingOp::AllGather, bytes);
   }
   constexpr double kNumbers = 3.0;
   constexpr double kWidth = 4.0;
   for (LayerId id = 0; id < layers; ++id) {
     if (model.layer(id).kind != LayerKind::Loss || splits[id] != LayerSplit::Features) continue;
     for (const LayerId input : inputs_of(model, id))
-      add(out.before_forward[id], Boxing::AllReduce, kNumbers * kWidth * model.layer(input).dense_rows);
+      add(out.before_forward[id], BoxingOp::AllReduce, kNumbers * kWidth * model.layer(input).dense_rows);
   }
   return out;
 }
@@ -180,8 +177,8 @@ Layer part_of(const Layer& layer, LayerSplit split, int ranks) {
   if (split == LayerSplit::Whole || ranks == 1) return out;
   const double share = 1.0 / ranks;
   const bool computes_all = split == LayerSplit::Vocabulary;  // every row is looked up, or left zero
-  const bool reads_part = input_of(split) != TensorState::Whole;
-  const bool writes_part = output_of(split) == TensorState::Features || output_of(split) == TensorState::Tokens;
+  const bool reads_part = layouts_of(split).input.is_split();
+  const bool writes_part = layouts_of(split).output.is_split();
   if (!computes_all) {
     out.forward_flops = share * layer.forward_flops;
     out.backward_flops = share * layer.backward_flops;
@@ -205,22 +202,10 @@ Layer part_of(const Layer& layer, LayerSplit split, int ranks) {
 
 std::vector<std::int64_t> part_of(const Variable& variable, LayerSplit split, int ranks) {
   std::vector<std::int64_t> shape = variable.shape;
-  if (shape.empty() || ranks == 1) return shape;
-  switch (split) {
-    case LayerSplit::Columns:  // a dense layer's matrix is [out, in], its bias [out]
-    case LayerSplit::Vocabulary:
-      shape.front() = part(shape.front(), ranks);
-      break;
-    case LayerSplit::Rows:
-      if (shape.size() > 1) shape.back() = part(shape.back(), ranks);
-      break;
-    case LayerSplit::Features:
-      shape.back() = part(shape.back(), ranks);
-      break;
-    case LayerSplit::Whole:
-    case LayerSplit::Tokens:
-      break;
-  }
+  const Sbp layout = layout_of(variable, split);
+  if (!layout.is_split()) return shape;
+  std::int64_t& length = shape[static_cast<std::size_t>(layout.axis)];
+  length = part(length, ranks);
   return shape;
 }
 

@@ -1,23 +1,18 @@
 // Which part of every layer a tensor-parallel rank computes, and what the ranks have to exchange for it.
 //
-// A tensor that several ranks compute is, in the words of OneFlow's SBP signatures, split along an axis (S), the same
-// on all of them (B), or a partial sum on each (P). A layer asks for its input in one of these states and leaves its
-// output in one; where neighbors disagree, a collective converts between them.
+// Activations count as matrices of [tokens, features], whatever their axes; tokens are those of all samples. Their
+// layouts and what converts one into another are those of strategies/sbp.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "models/model.hpp"
+#include "strategies/sbp/boxing.hpp"
 
 namespace simsync {
 
-/// What the ranks hold of a tensor.
-enum class TensorState : std::uint8_t {
-  Whole,     ///< B
-  Features,  ///< S of its last axis: columns, heads, a part of the vocabulary
-  Tokens,    ///< S of its rows
-  Partial,   ///< P
-};
+inline constexpr Sbp kByTokens = Sbp::split(0);    ///< rows of an activation
+inline constexpr Sbp kByFeatures = Sbp::split(1);  ///< its last axis: columns, heads, a part of the vocabulary
 
 /// What a rank computes of a layer; as Megatron-LM has it for transformers.
 enum class LayerSplit : std::uint8_t {
@@ -26,42 +21,43 @@ enum class LayerSplit : std::uint8_t {
   Rows,        ///< a dense layer's rows: S(features) -> P
   Features,    ///< element by element, or attention head by head: S(features) -> S(features)
   Tokens,      ///< row by row, sequence parallelism: S(tokens) -> S(tokens)
-  Vocabulary,  ///< rows of a table that is looked up: -> P
+  Vocabulary,  ///< rows of a table that is looked up: B -> P
 };
 
-TensorState input_of(LayerSplit split);
-TensorState output_of(LayerSplit split);
-/// Of the gradient that a layer gives for its input.
-TensorState input_gradient_of(LayerSplit split);
-/// Of the gradient that a layer needs of its output: as the output, and whole where that is a partial sum.
-TensorState output_gradient_of(LayerSplit split);
+/// Of a layer's activations and their gradients, along the mesh axis of the tensor-parallel ranks.
+struct ActivationLayouts {
+  Sbp input;        ///< that it asks for
+  Sbp output;       ///< that it leaves
+  Sbp output_grad;  ///< that its backward pass asks for: as the output, and whole where that is a partial sum
+  Sbp input_grad;   ///< that its backward pass leaves
+};
+ActivationLayouts layouts_of(LayerSplit split);
+
+/// Of a variable of a layer that is split so, by the axes of the variable: a dense layer's matrix is [out, in], its
+/// bias [out].
+Sbp layout_of(const Variable& variable, LayerSplit split);
 
 /// How Megatron-LM splits the layers of a transformer: a dense layer by columns, the next one that reads its result by
 /// rows, what is between them by features or heads, tables by their rows; with `sequence` the rest by tokens.
 /// @throws PlanError for a layer that cannot be split so: a convolution, a recurrence, experts.
 std::vector<LayerSplit> megatron_splits(const Model& model, bool sequence);
 
-/// A conversion between two states of a tensor.
-enum class Boxing : std::uint8_t { None, AllReduce, ReduceScatter, AllGather, Slice };
-/// P -> B all-reduce, P -> S(tokens) reduce-scatter, S -> B all-gather, B -> S a local slice.
-/// @throws PlanError for one that no split here asks for.
-Boxing boxing(TensorState from, TensorState to);
-
-/// A collective of the tensor-parallel ranks on one tensor.
-struct BoxingStep {
-  Boxing kind = Boxing::None;
+/// What the tensor-parallel ranks exchange to convert one tensor.
+struct TensorBoxing {
+  BoxingOp op = BoxingOp::None;
   double bytes = 0.0;  ///< of the whole tensor, per sample, in 32-bit elements
 };
 
-/// By layer: what happens before its forward and before its backward pass.
-struct BoxingSteps {
-  std::vector<std::vector<BoxingStep>> before_forward;
-  std::vector<std::vector<BoxingStep>> before_backward;
+/// By layer: what happens before its forward and before its backward pass. Slices send nothing and are left out.
+struct LayerBoxings {
+  std::vector<std::vector<TensorBoxing>> before_forward;
+  std::vector<std::vector<TensorBoxing>> before_backward;
 };
-/// Tensors that several layers read in one state are converted once. A layer that is split by columns and keeps only
+/// Tensors that several layers read in one layout are converted once. A layer that is split by columns and keeps only
 /// its tokens' share of its input gathers it once more for its backward pass (Megatron-LM). A loss over a split
 /// vocabulary exchanges three numbers a row: the largest logit, the sum of exponentials and the target's logit.
-BoxingSteps boxing_steps(const Model& model, const std::vector<LayerSplit>& splits);
+/// @throws PlanError where one split of a tensor is asked for in place of another: no rule of Megatron-LM does.
+LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits);
 
 /// What one of so many ranks computes of a layer, without its variables. @throws PlanError where heads do not divide
 /// evenly among the ranks.

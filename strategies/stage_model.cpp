@@ -63,7 +63,7 @@ public:
         parallel_(parallel),
         splits_(parallel.tensor > 1 ? megatron_splits(model, parallel.sequence)
                                     : std::vector<LayerSplit>(model.layer_count(), LayerSplit::Whole)),
-        steps_(boxing_steps(model, splits_)),
+        steps_(layer_boxings(model, splits_)),
         runs_(runs_of(model, parallel)),
         table_(table_of(model)) {}
 
@@ -144,7 +144,7 @@ private:
   const Model& whole_;
   const ModelParallel& parallel_;
   std::vector<LayerSplit> splits_;
-  BoxingSteps steps_;
+  LayerBoxings steps_;
   std::vector<Run> runs_;
   std::optional<VariableId> table_;
   std::map<LayerId, LayerId> local_;  ///< layer of the whole model -> of the stage's

@@ -28,7 +28,7 @@ struct StageModel {
   /// By variable of `model`: that of the whole model. A table that another stage owns and this one multiplies with (a
   /// tied output layer) is a copy of it.
   std::vector<VariableId> variable_of;
-  BoxingSteps boxing;                     ///< by layer of `model`
+  LayerBoxings boxing;                    ///< by layer of `model`
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };
 

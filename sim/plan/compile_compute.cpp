@@ -38,17 +38,19 @@ double waiting_for_slowest(const PlanWriter& writer) {
   return 1.0 + variation * expected_largest(writer.plan.rank_count());
 }
 
-CollectivePrimitive primitive_of(Boxing boxing) {
+CollectivePrimitive primitive_of(BoxingOp boxing) {
   switch (boxing) {
-    case Boxing::AllReduce:
+    case BoxingOp::AllReduce:
       return CollectivePrimitive::AllReduce;
-    case Boxing::ReduceScatter:
+    case BoxingOp::ReduceScatter:
       return CollectivePrimitive::ReduceScatter;
-    case Boxing::AllGather:
+    case BoxingOp::AllGather:
       return CollectivePrimitive::AllGather;
-    case Boxing::None:
-    case Boxing::Slice:
-      break;
+    case BoxingOp::None:
+    case BoxingOp::Slice:
+    case BoxingOp::AllToAll:
+    case BoxingOp::ZeroFill:
+      break;  // LayerBoxings has none of them
   }
   SIMSYNC_ASSERT(false && "no collective");
   return CollectivePrimitive::AllReduce;
@@ -174,16 +176,16 @@ private:
   }
 
   /// What tensor-parallel ranks exchange before a pass of a layer; the pass waits for it.
-  void exchange(const std::vector<BoxingStep>& steps, LayerId layer, const char* pass) {
+  void exchange(const std::vector<TensorBoxing>& steps, LayerId layer, const char* pass) {
     if (!split_) return;
-    for (const BoxingStep& step : steps) {
+    for (const TensorBoxing& step : steps) {
       double bytes = w_.activation_bytes(step.bytes);
-      if (step.kind == Boxing::AllGather) bytes /= split_->ranks();
+      if (step.op == BoxingOp::AllGather) bytes /= split_->ranks();
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
       std::vector<OpId> after;
       if (previous_ >= 0) after.push_back(previous_);
-      previous_ = split_->add({.primitive = primitive_of(step.kind)}, bytes, std::move(reason), after);
+      previous_ = split_->add({.primitive = primitive_of(step.op)}, bytes, std::move(reason), after);
     }
   }
 

@@ -150,6 +150,10 @@ private:
   }
 
   /// A table that the first stage looks up and the last one multiplies with has two gradients, which both need summed.
+  /// The whole gradient is all-reduced between the two stages, after that among their replicas: also of a sharded
+  /// table, of which a rank updates only its share. Megatron-LM does so with its distributed optimizer (core_v0.19.0,
+  /// megatron/core/distributed/finalize_model_grads.py: finish_grad_sync, which reduce-scatters, then
+  /// _allreduce_word_embedding_grads of the whole main_grad).
   void write_shared_table() {
     std::vector<PlanWriter*> holders;
     for (PlanWriter& writer : writers_)

@@ -30,9 +30,9 @@ public:
 
 private:
   [[nodiscard]] double tensor(const StageModel& part) const {
-    const auto sum = [](const std::vector<BoxingStep>& steps) {
+    const auto sum = [](const std::vector<TensorBoxing>& steps) {
       double bytes = 0.0;
-      for (const BoxingStep& step : steps) bytes += (step.kind == Boxing::AllReduce ? 2.0 : 1.0) * step.bytes;
+      for (const TensorBoxing& step : steps) bytes += (step.op == BoxingOp::AllReduce ? 2.0 : 1.0) * step.bytes;
       return bytes;
     };
     double bytes = 0.0;

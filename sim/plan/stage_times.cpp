@@ -6,9 +6,9 @@
 namespace simsync::detail {
 namespace {
 
-CollectiveKind kind_of(Boxing boxing) {
-  if (boxing == Boxing::ReduceScatter) return {.primitive = CollectivePrimitive::ReduceScatter};
-  return {.primitive = boxing == Boxing::AllGather ? CollectivePrimitive::AllGather : CollectivePrimitive::AllReduce,
+CollectiveKind kind_of(BoxingOp boxing) {
+  if (boxing == BoxingOp::ReduceScatter) return {.primitive = CollectivePrimitive::ReduceScatter};
+  return {.primitive = boxing == BoxingOp::AllGather ? CollectivePrimitive::AllGather : CollectivePrimitive::AllReduce,
           .algorithm = CollectiveAlgorithm::Auto};
 }
 
@@ -39,13 +39,13 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
   return out;
 }
 
-double StageTimes::boxing(const std::vector<BoxingStep>& steps, const Profile& profile) {
+double StageTimes::boxing(const std::vector<TensorBoxing>& steps, const Profile& profile) {
   double time = 0.0;
-  for (const BoxingStep& step : steps) {
+  for (const TensorBoxing& step : steps) {
     const double width = has_half_activations(profile.precision) ? 0.5 : 1.0;
     double bytes = width * step.bytes * static_cast<double>(profile.batch);
-    if (step.kind == Boxing::AllGather) bytes /= mesh_.tensor();
-    time += collective(MeshGroupKind::Tensor, kind_of(step.kind), bytes);
+    if (step.op == BoxingOp::AllGather) bytes /= mesh_.tensor();
+    time += collective(MeshGroupKind::Tensor, kind_of(step.op), bytes);
   }
   return time;
 }

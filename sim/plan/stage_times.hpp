@@ -31,7 +31,7 @@ public:
   [[nodiscard]] StageWork work(const StageModel& part, const Profile& profile);
 
 private:
-  [[nodiscard]] double boxing(const std::vector<BoxingStep>& steps, const Profile& profile);
+  [[nodiscard]] double boxing(const std::vector<TensorBoxing>& steps, const Profile& profile);
 
   MeshGroups& groups_;
   const ModelMesh& mesh_;

@@ -242,6 +242,10 @@ TEST_CASE("what cannot be split is refused", "[parallel]") {
         "model 'gpt2' has 12 blocks (layers whose names agree up to a number), which 16 stages of 1 chunk cannot "
         "share");
   CHECK(error_of("gpt2", 6, {{"strategy.tensor", "4"}}) ==
-        "error: option 'pipeline' of strategy 'ddp': replicas of 4 tensor-parallel ranks x 1 stages do not divide 6 "
+        "error: option 'tensor' of strategy 'ddp': replicas of 4 tensor-parallel ranks x 1 stages do not divide 6 "
+        "workers");
+  // The tensor-parallel ranks do divide the workers.
+  CHECK(error_of("gpt2", 8, {{"strategy.tensor", "2"}, {"strategy.pipeline", "3"}}) ==
+        "error: option 'pipeline' of strategy 'ddp': replicas of 2 tensor-parallel ranks x 3 stages do not divide 8 "
         "workers");
 }

@@ -89,7 +89,10 @@ std::vector<OptionInfo> model_parallel_options() {
           {kSchedule, "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
           {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
           {"sequence", "false",
-           "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"}};
+           "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"},
+          {"splits", "",
+           "layers that tensor-parallel ranks share out otherwise than Megatron-LM would: LAYER:SPLIT+... with whole, "
+           "columns, rows, features, tokens or vocabulary"}};
 }
 
 ModelParallel model_parallel(const BuildRequest& request, const Options& options) {
@@ -100,6 +103,7 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
   out.sequence = options.boolean("sequence");
+  out.splits = parse_split_choices(options.text("splits"));
   if (request.workers % out.ranks() != 0)
     options.fail(request.workers % out.tensor != 0 ? kTensor : kPipeline,
                  fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", out.tensor,

@@ -1,5 +1,8 @@
 // How several ranks compute one replica of a model together: tensor and pipeline parallelism.
 #pragma once
+#include <vector>
+
+#include "strategies/layer_split.hpp"
 #include "strategies/pipeline/pipeline_schedule.hpp"
 
 namespace simsync {
@@ -14,6 +17,8 @@ struct ModelParallel {
   /// What no layer splits is shared out by tokens among the tensor-parallel ranks (sequence parallelism, Korthikanti et
   /// al., "Reducing Activation Recomputation in Large Transformer Models", 2022).
   bool sequence = false;
+  /// Layers that tensor-parallel ranks share out otherwise than by the rule (splits_of); the first that matches counts.
+  std::vector<SplitChoice> splits = {};
   friend bool operator==(const ModelParallel&, const ModelParallel&) = default;
 
   /// Of one replica.

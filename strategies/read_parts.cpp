@@ -151,6 +151,13 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
+  m.maybe("splits", [&](const yaml::Node& n) {
+    try {
+      parallel.splits = parse_split_choices(n.text());
+    } catch (const InputError& e) {
+      n.fail(e.what());
+    }
+  });
 }
 
 void read_graph(const yaml::Node& node, GraphStrategy& graph) {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "models/product_time.hpp"
+#include "strategies/rules.hpp"
 
 namespace simsync {
 namespace {
@@ -17,7 +18,7 @@ std::vector<LayerId> inputs_of(const Model& model, LayerId id) {
   return {begin, end};
 }
 
-[[noreturn]] void refuse(const Model& model, const Layer& layer, const char* why) {
+[[noreturn]] void refuse(const Model& model, const Layer& layer, const std::string& why) {
   throw PlanError(
       fmt::format("tensor parallelism cannot split layer '{}' of model '{}': {}", layer.name, model.name(), why));
 }
@@ -26,31 +27,79 @@ bool has_experts(const Layer& layer) {
   return layer.kind == LayerKind::Dense && layer.dense_rows <= 0.0;
 }
 
-LayerSplit split_of(const Model& model, LayerId id, bool reads_features, bool sequence) {
-  const Layer& layer = model.layer(id);
-  const LayerSplit rest = sequence ? LayerSplit::Tokens : LayerSplit::Whole;
-  switch (layer.kind) {
-    case LayerKind::Embedding:
-      return LayerSplit::Vocabulary;
-    case LayerKind::Dense:
-      if (has_experts(layer)) refuse(model, layer, "experts are split by expert parallelism, which is not built yet");
-      return reads_features ? LayerSplit::Rows : LayerSplit::Columns;
-    case LayerKind::Attention:
-      if (!reads_features) refuse(model, layer, "it reads no heads that a dense layer before it has split");
-      return LayerSplit::Features;
-    case LayerKind::Norm:
-      return reads_features ? LayerSplit::Whole : rest;  // it needs whole rows: they are gathered
-    case LayerKind::Activation:
-    case LayerKind::Elementwise:
-    case LayerKind::Loss:
-      return reads_features ? LayerSplit::Features : layer.kind == LayerKind::Loss ? LayerSplit::Whole : rest;
-    case LayerKind::Conv:
-    case LayerKind::Pool:
-      refuse(model, layer, "only transformers of dense layers and attention are split, no convolutions");
-    case LayerKind::Recurrent:
-      refuse(model, layer, "only transformers of dense layers and attention are split, no recurrences");
+bool is_of_samples(LayerKind kind) {
+  return kind == LayerKind::Conv || kind == LayerKind::Pool || kind == LayerKind::Recurrent;
+}
+
+/// Whether a layer is shared out by samples, because it has no tokens that are independent of each other.
+bool has_layers_of_samples(const Model& model) {
+  for (LayerId id = 0; id < model.layer_count(); ++id)
+    if (is_of_samples(model.layer(id).kind)) return true;
+  return false;
+}
+
+/// The rule for one layer, and the splits of all before it.
+class SplitRule {
+public:
+  SplitRule(const Model& model, const ModelParallel& parallel)
+      : model_(model),
+        parallel_(parallel),
+        by_samples_(has_layers_of_samples(model)),
+        rest_(parallel.sequence || by_samples_ ? LayerSplit::Tokens : LayerSplit::Whole) {}
+
+  [[nodiscard]] LayerSplit split_of(LayerId id, bool reads_features) const {
+    const Layer& layer = model_.layer(id);
+    switch (layer.kind) {
+      case LayerKind::Embedding:
+        return by_samples_ ? LayerSplit::Tokens : LayerSplit::Vocabulary;
+      case LayerKind::Dense:
+        if (has_experts(layer))
+          refuse(model_, layer, "experts are split by expert parallelism, which is not built yet");
+        return reads_features ? LayerSplit::Rows : LayerSplit::Columns;
+      case LayerKind::Attention:
+        if (reads_features) return LayerSplit::Features;
+        if (by_samples_) return LayerSplit::Tokens;
+        if (parallel_.splits.empty()) refuse(model_, layer, "it reads no heads that a dense layer before it has split");
+        return LayerSplit::Whole;
+      case LayerKind::Norm:
+        return reads_features ? LayerSplit::Whole : rest_;  // it needs whole rows: they are gathered
+      case LayerKind::Activation:
+      case LayerKind::Elementwise:
+      case LayerKind::Loss:
+        if (reads_features) return LayerSplit::Features;
+        return layer.kind == LayerKind::Loss && !by_samples_ ? LayerSplit::Whole : rest_;
+      case LayerKind::Conv:
+      case LayerKind::Pool:
+      case LayerKind::Recurrent:
+        return LayerSplit::Tokens;
+    }
+    return rest_;
   }
-  return rest;
+
+private:
+  const Model& model_;
+  const ModelParallel& parallel_;
+  bool by_samples_;
+  LayerSplit rest_;
+};
+
+/// Whether an operator of this kind has such a signature.
+bool can_have(LayerKind kind, LayerSplit split) {
+  switch (split) {
+    case LayerSplit::Whole:
+      return true;
+    case LayerSplit::Tokens:
+      return kind != LayerKind::Attention;
+    case LayerSplit::Columns:
+    case LayerSplit::Rows:
+      return kind == LayerKind::Dense;
+    case LayerSplit::Vocabulary:
+      return kind == LayerKind::Embedding;
+    case LayerSplit::Features:
+      return kind == LayerKind::Attention || kind == LayerKind::Activation || kind == LayerKind::Elementwise ||
+             kind == LayerKind::Loss;
+  }
+  return false;
 }
 
 /// Along which axis the products of a layer are cut; none: they are not.
@@ -75,8 +124,8 @@ std::optional<ProductAxis> cut_of(LayerSplit split) {
 BoxingOp conversion(Sbp from, Sbp to) {
   constexpr int kSeveral = 2;  // of one rank nothing is converted; of more the operation is the same
   const auto op = boxing_op(from, to, kSeveral);
-  if (op && *op != BoxingOp::AllToAll && *op != BoxingOp::ZeroFill) return *op;
-  throw PlanError("no layer here asks for one split of a tensor in place of another");
+  SIMSYNC_ASSERT(op && *op != BoxingOp::ZeroFill);  // no layer asks for a partial sum
+  return *op;
 }
 
 /// Ceiling of a / b.
@@ -124,15 +173,42 @@ Sbp layout_of(const Variable& variable, LayerSplit split) {
   return Sbp::broadcast();
 }
 
-std::vector<LayerSplit> megatron_splits(const Model& model, bool sequence) {
+std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& parallel) {
+  if (parallel.tensor == 1) return std::vector<LayerSplit>(model.layer_count(), LayerSplit::Whole);
+  const SplitRule rule(model, parallel);
+  std::set<const SplitChoice*> used;
   std::vector<LayerSplit> out;
   for (LayerId id = 0; id < model.layer_count(); ++id) {
+    const Layer& layer = model.layer(id);
+    const auto chosen = std::find_if(parallel.splits.begin(), parallel.splits.end(), [&](const SplitChoice& choice) {
+      return matches_glob(choice.layers, layer.name);
+    });
+    if (chosen != parallel.splits.end()) {
+      used.insert(&*chosen);
+      if (!can_have(layer.kind, chosen->split) || (has_experts(layer) && chosen->split != LayerSplit::Whole))
+        refuse(model, layer,
+               fmt::format("layers of kind {} are not split by {}", name_of(layer.kind), name_of(chosen->split)));
+      out.push_back(chosen->split);
+      continue;
+    }
     const std::vector<LayerId> inputs = inputs_of(model, id);
     const bool reads_features = std::any_of(
         inputs.begin(), inputs.end(), [&](LayerId input) { return layouts_of(out[input]).output == kByFeatures; });
-    out.push_back(split_of(model, id, reads_features, sequence));
+    out.push_back(rule.split_of(id, reads_features));
   }
+  for (const SplitChoice& choice : parallel.splits)
+    if (!used.contains(&choice))
+      throw PlanError(fmt::format("no layer of model '{}' is split by {}: none of that name, or one before it matches",
+                                  model.name(), text_of({choice})));
   return out;
+}
+
+void check_samples(const Model& model, const ModelParallel& parallel, std::int64_t batch) {
+  if (parallel.tensor == 1 || batch % parallel.tensor == 0 || !has_layers_of_samples(model)) return;
+  throw PlanError(
+      fmt::format("micro-batches of {} do not divide among {} tensor-parallel ranks, which share out layers "
+                  "of model '{}' by samples",
+                  batch, parallel.tensor, model.name()));
 }
 
 LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits) {

@@ -7,22 +7,13 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "strategies/model_parallel.hpp"
 #include "strategies/sbp/boxing.hpp"
 
 namespace simsync {
 
 inline constexpr Sbp kByTokens = Sbp::split(0);    ///< rows of an activation
 inline constexpr Sbp kByFeatures = Sbp::split(1);  ///< its last axis: columns, heads, a part of the vocabulary
-
-/// What a rank computes of a layer; as Megatron-LM has it for transformers.
-enum class LayerSplit : std::uint8_t {
-  Whole,       ///< all of it, as every other rank: B -> B
-  Columns,     ///< a dense layer's columns: B -> S(features); its input gradient is P
-  Rows,        ///< a dense layer's rows: S(features) -> P
-  Features,    ///< element by element, or attention head by head: S(features) -> S(features)
-  Tokens,      ///< row by row, sequence parallelism: S(tokens) -> S(tokens)
-  Vocabulary,  ///< rows of a table that is looked up: B -> P
-};
 
 /// Of a layer's activations and their gradients, along the mesh axis of the tensor-parallel ranks.
 struct ActivationLayouts {
@@ -37,10 +28,16 @@ ActivationLayouts layouts_of(LayerSplit split);
 /// bias [out].
 Sbp layout_of(const Variable& variable, LayerSplit split);
 
-/// How Megatron-LM splits the layers of a transformer: a dense layer by columns, the next one that reads its result by
-/// rows, what is between them by features or heads, tables by their rows; with `sequence` the rest by tokens.
-/// @throws PlanError for a layer that cannot be split so: a convolution, a recurrence, experts.
-std::vector<LayerSplit> megatron_splits(const Model& model, bool sequence);
+/// How tensor-parallel ranks share out the layers of a model. What `parallel.splits` does not say follows Megatron-LM:
+/// a dense layer by columns, the next one that reads its result by rows, what is between them by features or heads,
+/// tables by their rows; with `sequence` the rest by tokens. Convolutions, pools and recurrences are shared out by
+/// samples (LayerSplit::Tokens), and so is the rest of a model that has any of them, but for its dense layers: "one
+/// weird trick" (Krizhevsky, 2014).
+/// @throws PlanError for experts, for a choice that matches no layer and for a split that a layer cannot have.
+std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& parallel);
+/// Of samples, not of tokens, some layers get a share: so many in a micro-step must divide among the ranks.
+/// @throws PlanError if they do not.
+void check_samples(const Model& model, const ModelParallel& parallel, std::int64_t batch);
 
 /// What the tensor-parallel ranks exchange to convert one tensor.
 struct TensorBoxing {
@@ -56,7 +53,6 @@ struct LayerBoxings {
 /// Tensors that several layers read in one layout are converted once. A layer that is split by columns and keeps only
 /// its tokens' share of its input gathers it once more for its backward pass (Megatron-LM). A loss over a split
 /// vocabulary exchanges three numbers a row: the largest logit, the sum of exponentials and the target's logit.
-/// @throws PlanError where one split of a tensor is asked for in place of another: no rule of Megatron-LM does.
 LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits);
 
 /// What one of so many ranks computes of a layer, without its variables. @throws PlanError where heads do not divide

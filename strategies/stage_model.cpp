@@ -61,8 +61,7 @@ public:
   Builder(const Model& model, const ModelParallel& parallel)
       : whole_(model),
         parallel_(parallel),
-        splits_(parallel.tensor > 1 ? megatron_splits(model, parallel.sequence)
-                                    : std::vector<LayerSplit>(model.layer_count(), LayerSplit::Whole)),
+        splits_(splits_of(model, parallel)),
         steps_(layer_boxings(model, splits_)),
         runs_(runs_of(model, parallel)),
         table_(table_of(model)) {}
@@ -72,6 +71,7 @@ public:
                    .chunks = {},
                    .layer_of = {},
                    .variable_of = {},
+                   .partial_gradient = {},
                    .boxing = {},
                    .shared_copy = {}};
     local_.clear();
@@ -133,6 +133,7 @@ private:
     part.layer = layer;
     out.model.add_variable(std::move(part));
     out.variable_of.push_back(id);
+    out.partial_gradient.push_back(split == LayerSplit::Tokens && parallel_.tensor > 1);
   }
 
   /// The owner's end of a tied table.

@@ -28,6 +28,8 @@ struct StageModel {
   /// By variable of `model`: that of the whole model. A table that another stage owns and this one multiplies with (a
   /// tied output layer) is a copy of it.
   std::vector<VariableId> variable_of;
+  /// By variable of `model`: tensor-parallel ranks have the same of it, each with the gradient of its own tokens.
+  std::vector<bool> partial_gradient;
   LayerBoxings boxing;                    ///< by layer of `model`
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };

@@ -67,9 +67,10 @@ std::string sharding_text(const Sharding& sharding) {
 
 std::string parallel_text(const ModelParallel& parallel) {
   if (parallel == ModelParallel{}) return {};
-  return fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}}}\n",
-                     parallel.tensor, parallel.pipeline, name_of(parallel.schedule), parallel.chunks,
-                     parallel.sequence);
+  const std::string splits = parallel.splits.empty() ? "" : fmt::format(", splits: \"{}\"", text_of(parallel.splits));
+  return fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}{}}}\n",
+                     parallel.tensor, parallel.pipeline, name_of(parallel.schedule), parallel.chunks, parallel.sequence,
+                     splits);
 }
 
 std::string graph_text(const GraphStrategy& graph) {

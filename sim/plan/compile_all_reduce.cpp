@@ -27,7 +27,14 @@ double slowest_device(const PlanWriter& writer) {
   return slowest;
 }
 
-std::vector<Sent> collect(const PlanWriter& writer) {
+/// Whose gradients are summed, and on which stream.
+struct SumGroup {
+  GroupingId grouping = kWholeJob;
+  QueueId queue = -1;
+};
+
+/// `partial`: those of which tensor-parallel ranks have different gradients, or all others.
+std::vector<Sent> collect(const PlanWriter& writer, bool partial) {
   std::vector<Sent> out;
   const CollectiveAlgorithm library = library_algorithm(writer.cluster);
   std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
@@ -38,6 +45,7 @@ std::vector<Sent> collect(const PlanWriter& writer) {
     ready[layer] = elapsed;
   }
   for (const VariableId id : writer.model.backward_order()) {
+    if (writer.is_partial(id) != partial) continue;
     const VariableStrategy& how = writer.strategy.variables[id];
     const Variable& variable = writer.model.variable(id);
     for (const Shard& shard : how.shards) {
@@ -63,11 +71,11 @@ std::vector<Sent> collect(const PlanWriter& writer) {
 }
 
 /// The framework's wait between the last gradient of a bucket and its launch.
-OpId add_wait(PlanWriter& writer, const Bucket& bucket, const std::string& label, OpId ready) {
+OpId add_wait(PlanWriter& writer, GroupingId grouping, const Bucket& bucket, const std::string& label, OpId ready) {
   Op wait;
-  wait.grouping = writer.replicas;
+  wait.grouping = grouping;
   wait.body = HostWork{.action = HostAction::Wait,
-                       .at = {.kind = End::Kind::Fixed, .place = {writer.places(writer.replicas).front().node, -1}},
+                       .at = {.kind = End::Kind::Fixed, .place = {writer.places(grouping).front().node, -1}},
                        .duration = bucket.wait};
   wait.after = {{ready, 0}};
   wait.reason = {Phase::Start, -1, "wait of " + label};
@@ -94,10 +102,11 @@ void note_differences(PlanWriter& writer, const std::vector<Sent>& sent) {
 /// Writes the collectives of one job, in launch order.
 class Collectives {
 public:
-  Collectives(PlanWriter& writer, const std::vector<Sent>& sent)
+  Collectives(PlanWriter& writer, const SumGroup& group, const std::vector<Sent>& sent)
       : w_(writer),
+        group_(group),
         sent_(sent),
-        costs_(group_costs(writer.cluster, writer.places(writer.replicas))),
+        costs_(group_costs(writer.cluster, writer.places(group.grouping))),
         spans_nodes_(writer.spans_nodes()) {}
 
   /// Dense gradients merged by the rule of the framework; every sparse one alone, and launched when a dense one in its
@@ -119,7 +128,7 @@ public:
     const std::string label =
         bucket.members.size() == 1 ? w_.model.variable(first.gradient.variable).name : fmt::format("bucket {}", number);
     OpId ready = ready_op(bucket);
-    if (bucket.wait.value() > 0.0) ready = add_wait(w_, bucket, label, ready);
+    if (bucket.wait.value() > 0.0) ready = add_wait(w_, group_.grouping, bucket, label, ready);
     if (first.sparse) {
       launch(bucket, gathered(first.indices, label + " indices"), ready);
       launch(bucket, gathered(bucket.bytes - first.indices, label + " rows"), ready);
@@ -193,8 +202,8 @@ private:
   [[nodiscard]] Op collective(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, double bytes,
                               const std::string& label) const {
     Op op;
-    op.grouping = w_.replicas;
-    op.queue = w_.communication;
+    op.grouping = group_.grouping;
+    op.queue = group_.queue;
     op.reason = {Phase::Synchronize, -1, label};
     const CollectiveChoice chosen = choice(primitive, algorithm, bytes);
     op.body = Collective{.primitive = primitive,
@@ -219,6 +228,7 @@ private:
   }
 
   PlanWriter& w_;
+  SumGroup group_;
   const std::vector<Sent>& sent_;
   GroupCosts costs_;
   bool spans_nodes_;
@@ -228,12 +238,16 @@ private:
 }  // namespace
 
 void write_all_reduce(PlanWriter& writer) {
-  const std::vector<Sent> sent = collect(writer);
-  if (sent.empty()) return;
-  note_differences(writer, sent);
-  Collectives collectives(writer, sent);
-  const std::vector<Bucket> buckets = collectives.buckets();
-  for (std::size_t b = 0; b < buckets.size(); ++b) collectives.write(buckets[b], b);
+  for (const bool partial : {false, true}) {
+    const std::vector<Sent> sent = collect(writer, partial);
+    if (sent.empty()) continue;
+    const SumGroup group = partial ? SumGroup{writer.stage_ranks, writer.stage_communication}
+                                   : SumGroup{writer.replicas, writer.communication};
+    note_differences(writer, sent);
+    Collectives collectives(writer, group, sent);
+    const std::vector<Bucket> buckets = collectives.buckets();
+    for (std::size_t b = 0; b < buckets.size(); ++b) collectives.write(buckets[b], b);
+  }
 }
 
 }  // namespace simsync::detail

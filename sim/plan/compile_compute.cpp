@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "models/blocks.hpp"
+#include "sim/plan/boxing_collective.hpp"
 #include "sim/plan/group_stream.hpp"
 
 namespace simsync::detail {
@@ -36,24 +37,6 @@ double waiting_for_slowest(const PlanWriter& writer) {
     variation = std::max(variation, writer.cluster.devices.at(writer.cluster.group_of(node).device).compute_variation);
   if (variation <= 0.0) return 1.0;
   return 1.0 + variation * expected_largest(writer.plan.rank_count());
-}
-
-CollectivePrimitive primitive_of(BoxingOp boxing) {
-  switch (boxing) {
-    case BoxingOp::AllReduce:
-      return CollectivePrimitive::AllReduce;
-    case BoxingOp::ReduceScatter:
-      return CollectivePrimitive::ReduceScatter;
-    case BoxingOp::AllGather:
-      return CollectivePrimitive::AllGather;
-    case BoxingOp::None:
-    case BoxingOp::Slice:
-    case BoxingOp::AllToAll:
-    case BoxingOp::ZeroFill:
-      break;  // LayerBoxings has none of them
-  }
-  SIMSYNC_ASSERT(false && "no collective");
-  return CollectivePrimitive::AllReduce;
 }
 
 /// Largest first.
@@ -179,13 +162,12 @@ private:
   void exchange(const std::vector<TensorBoxing>& steps, LayerId layer, const char* pass) {
     if (!split_) return;
     for (const TensorBoxing& step : steps) {
-      double bytes = w_.activation_bytes(step.bytes);
-      if (step.op == BoxingOp::AllGather) bytes /= split_->ranks();
+      const auto [primitive, bytes] = collective_of(step.op, w_.activation_bytes(step.bytes), split_->ranks());
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
       std::vector<OpId> after;
       if (previous_ >= 0) after.push_back(previous_);
-      previous_ = split_->add({.primitive = primitive_of(step.op)}, bytes, std::move(reason), after);
+      previous_ = split_->add({.primitive = primitive}, bytes, std::move(reason), after);
     }
   }
 

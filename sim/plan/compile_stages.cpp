@@ -6,11 +6,13 @@
 // Plan groupings `replicas`, one for each stage.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "sim/plan/compile.hpp"
 #include "sim/plan/group_stream.hpp"
 #include "sim/plan/stage_profile.hpp"
+#include "sim/plan/units.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -35,6 +37,7 @@ public:
         plan_(whole.plan),
         parallel_(whole.strategy.graph.parallel),
         mesh_(parallel_, whole.strategy.graph.workers) {
+    check_samples(whole.model, parallel_, whole.profile.batch);
     for (StageModel& part : stage_models(whole.model, parallel_)) {
       Profile profile = stage_profile(whole.profile, whole.model, part);
       Strategy strategy = stage_strategy(whole.strategy, part);
@@ -49,6 +52,7 @@ public:
     for (PlanWriter& writer : writers_) {
       write_all_reduce(writer);
       write_sharded(writer);
+      sum_partial_shares(writer);
     }
     write_shared_table();
     for (PlanWriter& writer : writers_) write_updates(writer);
@@ -89,6 +93,33 @@ private:
       writer.tensor =
           add_grouping("tensor" + suffix, [&](const MeshPlace& place) { return here(place, place.replica); });
     writer.communication = writer.add_queue({.name = "communication", .grouping = writer.replicas, .slots = 1});
+    const std::vector<bool>& partial = stage.part.partial_gradient;
+    if (std::find(partial.begin(), partial.end(), true) == partial.end() || has_sharded(stage.strategy)) return;
+    writer.stage_ranks = add_grouping("all" + suffix, [&](const MeshPlace& place) { return here(place, 0); });
+    writer.stage_communication =
+        writer.add_queue({.name = "communication of all", .grouping = writer.stage_ranks, .slots = 1});
+  }
+
+  /// Of sharded variables whose gradients tensor-parallel ranks have parts of, the shares are summed at the end, all at
+  /// once, as Megatron-LM does with its layer norms (_allreduce_non_tensor_model_parallel_grads).
+  void sum_partial_shares(PlanWriter& writer) {
+    if (!has_sharded(writer.strategy)) return;
+    const Sharding& sharding = writer.strategy.graph.sharding;
+    std::vector<OpId> ready;
+    double bytes = 0.0;
+    for (const auto& [variable, op] : writer.to_update) {
+      if (!writer.is_partial(variable)) continue;
+      ready.push_back(op);
+      const Variable& of = writer.model.variable(variable);
+      bytes += static_cast<double>(of.elements()) * width_of(of, sharding.reduce_dtype, writer.profile.precision);
+    }
+    if (ready.empty()) return;
+    GroupStream stream(writer, writer.tensor, -1);
+    const OpId summed =
+        stream.add({.primitive = CollectivePrimitive::AllReduce}, bytes / sharding.group_of(mesh_.replicas()),
+                   {Phase::Synchronize, -1, "gradients of tokens"}, ready);
+    for (auto& [variable, op] : writer.to_update)
+      if (writer.is_partial(variable)) op = summed;
   }
 
   PlanWriter& writer_of(int stage) { return writers_[static_cast<std::size_t>(stage)]; }

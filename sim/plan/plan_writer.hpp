@@ -87,10 +87,16 @@ struct PlanWriter {
 
   const StageModel* stage = nullptr;  ///< whose `model` it is; null: replicas are single ranks
   int stage_number = 0;
-  GroupingId tensor = kEachRank;  ///< of those that split layers
+  GroupingId tensor = kEachRank;       ///< of those that split layers
+  GroupingId stage_ranks = kWholeJob;  ///< all of the stage, for gradients of which each rank has a part
+  QueueId stage_communication = -1;    ///< stream of their collectives
   /// Passes of a stage by direction (Phase::Forward or Backward), micro-step and chunk.
   std::map<std::tuple<Phase, int, int>, Stretch> passes = {};
 
+  /// Whether tensor-parallel ranks, too, have different gradients of a variable.
+  [[nodiscard]] bool is_partial(VariableId variable) const {
+    return stage != nullptr && stage->partial_gradient[variable];
+  }
   [[nodiscard]] std::size_t last_number() const { return last_back.value_or(micro_steps.size() - 1); }
   [[nodiscard]] const MicroStep& last_step() const { return micro_steps[last_number()]; }
   /// Of a micro-step, for activations of so many bytes a sample in 32-bit elements.

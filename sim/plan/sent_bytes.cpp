@@ -63,10 +63,11 @@ private:
     double bytes = 0.0;
     for (VariableId id = 0; id < part.variable_of.size(); ++id) {
       const Variable& variable = part.model.variable(id);
-      bytes += wire_bytes(variable, strategy_.variables[part.variable_of[id]], variable.elements(),
-                          graph_.micro_steps * profile_.batch);
+      const int ranks = graph_.replicas() * (part.partial_gradient[id] ? graph_.parallel.tensor : 1);
+      bytes += share_sent(ranks) * wire_bytes(variable, strategy_.variables[part.variable_of[id]], variable.elements(),
+                                              graph_.micro_steps * profile_.batch);
     }
-    return 2.0 * bytes * share_sent(graph_.replicas());
+    return 2.0 * bytes;
   }
 
   /// The root stays whole between its forward and its backward pass.
@@ -85,6 +86,7 @@ private:
         const double reduced = elements * width_of(variable, sharding.reduce_dtype, profile_.precision);
         bytes += ((again ? 2.0 : 1.0) * gathers * gathered + reduces * reduced) * share_sent(ranks) +
                  reduces * 2.0 * reduced / ranks * share_sent(graph_.replicas() / ranks);
+        if (part.partial_gradient[id]) bytes += 2.0 * reduced / ranks * share_sent(graph_.parallel.tensor);
       }
     }
     return bytes;

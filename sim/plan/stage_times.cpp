@@ -1,19 +1,10 @@
 #include "sim/plan/stage_times.hpp"
 
 #include "models/precision.hpp"
+#include "sim/plan/boxing_collective.hpp"
 #include "sim/plan/plan_writer.hpp"
 
 namespace simsync::detail {
-namespace {
-
-CollectiveKind kind_of(BoxingOp boxing) {
-  if (boxing == BoxingOp::ReduceScatter) return {.primitive = CollectivePrimitive::ReduceScatter};
-  return {.primitive = boxing == BoxingOp::AllGather ? CollectivePrimitive::AllGather : CollectivePrimitive::AllReduce,
-          .algorithm = CollectiveAlgorithm::Auto};
-}
-
-}  // namespace
-
 double StageTimes::collective(MeshGroupKind group, const CollectiveKind& kind, double bytes, int size) {
   const MeshGroup among = groups_.group(mesh_, {.kind = group, .stage = stage_, .size = size});
   if (among.costs->shape.ranks() < 2 || bytes <= 0.0) return 0.0;
@@ -43,9 +34,9 @@ double StageTimes::boxing(const std::vector<TensorBoxing>& steps, const Profile&
   double time = 0.0;
   for (const TensorBoxing& step : steps) {
     const double width = has_half_activations(profile.precision) ? 0.5 : 1.0;
-    double bytes = width * step.bytes * static_cast<double>(profile.batch);
-    if (step.op == BoxingOp::AllGather) bytes /= mesh_.tensor();
-    time += collective(MeshGroupKind::Tensor, kind_of(step.op), bytes);
+    const double whole = width * step.bytes * static_cast<double>(profile.batch);
+    const auto [primitive, bytes] = collective_of(step.op, whole, mesh_.tensor());
+    time += collective(MeshGroupKind::Tensor, {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto}, bytes);
   }
   return time;
 }

@@ -53,11 +53,12 @@ struct StagesEstimator::Parts {
   const Cluster& cluster;
   int workers;
   MeshGroups groups;
-  using Cut = std::tuple<int, int, int, bool>;  ///< tensor, pipeline, chunks, sequence
+  /// Tensor, pipeline, chunks, sequence and splits.
+  using Cut = std::tuple<int, int, int, bool, std::vector<SplitChoice>>;
   std::map<Cut, std::vector<StageModel>> stages = {};
 
   static Cut cut_of(const ModelParallel& parallel) {
-    return {parallel.tensor, parallel.pipeline, parallel.chunks, parallel.sequence};
+    return {parallel.tensor, parallel.pipeline, parallel.chunks, parallel.sequence, parallel.splits};
   }
 };
 
@@ -258,11 +259,13 @@ private:
     return out;
   }
 
-  std::vector<Message> reduced_messages(int stage, const std::vector<double>& ready) {
+  /// `partial`: of variables whose gradients are summed over all ranks of the stage.
+  std::vector<Message> reduced_messages(int stage, const std::vector<double>& ready, bool partial) {
     const StageModel& part = parts_[index(stage)];
     const Strategy& strategy = strategies_[index(stage)];
     std::vector<Gradient> dense;
     for (const VariableId id : part.model.backward_order()) {
+      if (part.partial_gradient[id] != partial) continue;
       const Variable& variable = part.model.variable(id);
       const VariableStrategy& how = strategy.variables[id];
       dense.push_back({.variable = id,
@@ -270,7 +273,8 @@ private:
                        .ready = Seconds{ready[variable.layer]}});
     }
     const CollectiveKind kind{.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm};
-    const auto time = [&](double bytes) { return collective(stage, MeshGroupKind::Replicas, kind, bytes); };
+    const MeshGroupKind group = partial ? MeshGroupKind::Stage : MeshGroupKind::Replicas;
+    const auto time = [&](double bytes) { return collective(stage, group, kind, bytes); };
     std::vector<Message> out;
     for (const Bucket& bucket : fuse(graph_.fusion, dense, [&](double bytes) { return Seconds{time(bytes)}; })) {
       Message message{.ready = 0.0, .time = time(bucket.bytes) + bucket.wait.value()};
@@ -291,23 +295,43 @@ private:
     return out;
   }
 
+  /// Of the shares of gradients of which tensor-parallel ranks have parts, at the end of a step.
+  double sum_of_partial_shares(int stage) {
+    const StageModel& part = parts_[index(stage)];
+    std::vector<VariableId> partial;
+    for (VariableId id = 0; id < part.partial_gradient.size(); ++id)
+      if (part.partial_gradient[id]) partial.push_back(id);
+    return collective(stage, MeshGroupKind::Tensor, automatic(CollectivePrimitive::AllReduce),
+                      bytes_of(stage, partial, graph_.sharding.reduce_dtype) / shard_ranks_);
+  }
+
+  /// When messages that leave in this order on one stream have arrived.
+  double arrival(const std::vector<Message>& messages, double computed) {
+    Resource stream;
+    Resource replicas;
+    double end = computed;
+    for (const Message& message : messages) {
+      const double from = graph_.overlap == Overlap::None ? computed : message.ready;
+      const double through = stream.serve(from, message.time);
+      end = std::max({end, through, replicas.serve(through, message.replicas)});
+    }
+    exchange_ = std::max(exchange_, stream.busy);
+    return end;
+  }
+
   /// When a stage has updated its variables.
   double end_of(int stage, const std::vector<TimedTask>& tasks) {
     const double computed = tasks.back().end.value();
+    const std::vector<double> ready = gradients_ready(stage, tasks);
     double end = computed;
-    if (mesh_.replicas() > 1) {
-      const std::vector<double> ready = gradients_ready(stage, tasks);
-      std::vector<Message> messages = sharded_ ? sharded_messages(stage, ready) : reduced_messages(stage, ready);
+    if (sharded_) {
+      std::vector<Message> messages = sharded_messages(stage, ready);
       // What was reduced in every pass is through but for the last.
       if (reduces_each_pass() && !messages.empty()) messages.erase(messages.begin(), messages.end() - 1);
-      Resource stream;
-      Resource replicas;
-      for (const Message& message : messages) {
-        const double from = graph_.overlap == Overlap::None ? computed : message.ready;
-        const double through = stream.serve(from, message.time);
-        end = std::max({end, through, replicas.serve(through, message.replicas)});
-        exchange_ = std::max(exchange_, stream.busy);
-      }
+      end = arrival(messages, computed) + sum_of_partial_shares(stage);
+    } else {
+      for (const bool partial : {false, true})
+        end = std::max(end, arrival(reduced_messages(stage, ready, partial), computed));
     }
     return end + work(stage).update / shard_ranks_;
   }
@@ -368,6 +392,7 @@ const std::vector<StageModel>& StagesEstimator::stages(const ModelParallel& para
 }
 
 Evaluation StagesEstimator::estimate(const Strategy& strategy, const Profile& profile) {
+  check_samples(parts_->model, strategy.graph.parallel, profile.batch);
   for (const VariableStrategy& entry : strategy.variables) {
     const bool reduced = std::holds_alternative<AllReduceSynchronizer>(entry.shards.front().synchronizer);
     if (entry.shards.size() != 1 || !(reduced || is_sharded(entry)) || is_sharded(entry) != has_sharded(strategy))

@@ -9,7 +9,7 @@ namespace simsync {
 bool LayoutTask::divides(const Layout& layout) const {
   if (workers % layout.ranks() != 0 || samples % replicas(layout) != 0 || batch(layout) % layout.micro_batch != 0)
     return false;
-  if (layout.sequence && layout.tensor == 1) return false;
+  if ((layout.sequence || !layout.splits.empty()) && layout.tensor == 1) return false;
   if (layout.zero > 0 && replicas(layout) == 1) return false;
   const bool interleaved = layout.schedule == PipelineSchedule::Interleaved;
   if (interleaved != (layout.chunks > 1)) return false;
@@ -28,6 +28,7 @@ std::map<std::string, std::string> options_of(const Layout& layout, const Layout
       {"schedule", name_of(layout.schedule)},           {"chunks", fmt::format("{}", layout.chunks)},
       {"sequence", layout.sequence ? "true" : "false"}, {"micro_steps", fmt::format("{}", task.micro_steps(layout))},
       {"recompute", name_of(layout.recompute)}};
+  if (!layout.splits.empty()) out["splits"] = text_of(layout.splits);
   if (layout.zero > 0) out["stage"] = fmt::format("{}", layout.zero);
   return out;
 }
@@ -39,6 +40,7 @@ std::string text_of(const Layout& layout, const LayoutTask& task) {
                              : fmt::format(" ({})", name_of(layout.schedule));
   out += fmt::format(" x data {}", task.replicas(layout));
   if (layout.sequence) out += ", sequence";
+  if (!layout.splits.empty()) out += fmt::format(" ({})", text_of(layout.splits));
   if (layout.zero > 0) out += fmt::format(", ZeRO {}", layout.zero);
   out += fmt::format(", micro-batch {}", layout.micro_batch);
   if (layout.recompute != Recompute::None) out += fmt::format(", recompute {}", name_of(layout.recompute));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "models/blocks.hpp"
 #include "strategies/model_parallel.hpp"
@@ -19,6 +20,7 @@ struct Layout {
   bool sequence = false;
   std::int64_t micro_batch = 1;  ///< samples of a replica that go through the model at a time
   Recompute recompute = Recompute::None;
+  std::vector<SplitChoice> splits = {};  ///< of layers, where they are not the rule's (ModelParallel::splits)
   int zero = 0;  ///< stage of ZeRO; 0: gradients are all-reduced, and every replica keeps all state
   friend auto operator<=>(const Layout&, const Layout&) = default;
 

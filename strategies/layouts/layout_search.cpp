@@ -154,12 +154,55 @@ private:
   }
 
   void descend_on(const Mesh& mesh) {
+    mesh_best_.reset();
     for (int start = 0; start <= options_.restarts && !stopped(); ++start)
       descend(start == 0 ? smallest(mesh) : draw(mesh));
+    if (!mesh_best_) return;
+    if (!best_ || is_better(mesh_best_->cost, best_->cost)) best_ = mesh_best_;
+    // Splits do not make up for a mesh that is slow by much.
+    constexpr double kNear = 1.5;
+    const LayoutCost& cost = mesh_best_->cost;
+    if (mesh.tensor == 1 || space_.tied_layers.empty() || !cost.fits() || cost.step > kNear * best_->cost.step) return;
+    const Layout split = descend_splits(mesh_best_->layout);
+    if (split != mesh_best_->layout) descend(split);
+    if (is_better(mesh_best_->cost, best_->cost)) best_ = mesh_best_;
+  }
+
+  void keep(const Layout& layout, const LayoutCost& cost) {
+    if (!mesh_best_ || is_better(cost, mesh_best_->cost)) mesh_best_ = EvaluatedLayout{layout, cost};
+  }
+
+  /// With another split of these layers; none: the rule's.
+  static Layout with_split(Layout layout, const std::string& layers, std::optional<LayerSplit> split) {
+    std::erase_if(layout.splits, [&](const SplitChoice& choice) { return choice.layers == layers; });
+    if (split) layout.splits.push_back({layers, *split});
+    std::sort(layout.splits.begin(), layout.splits.end());
+    return layout;
+  }
+
+  Layout descend_splits(Layout at) {
+    static constexpr std::optional<LayerSplit> kSplits[] = {std::nullopt, LayerSplit::Columns, LayerSplit::Rows,
+                                                            LayerSplit::Tokens, LayerSplit::Whole};
+    LayoutCost best = *cost_of(at);
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const std::string& layers : space_.tied_layers)
+        for (const std::optional<LayerSplit>& split : kSplits) {
+          if (stopped()) return at;
+          const Layout variant = with_split(at, layers, split);
+          const auto cost = cost_of(variant);
+          if (!cost || !is_better(*cost, best)) continue;
+          best = *cost;
+          at = variant;
+          changed = true;
+        }
+    }
+    return at;
   }
 
   void descend(Layout at) {
     std::optional<LayoutCost> best = cost_of(at);
+    if (best) keep(at, *best);
     for (bool changed = true; changed && !stopped();) {
       changed = false;
       for (const Coordinate coordinate : kCoordinates) {
@@ -169,6 +212,7 @@ private:
           if (!cost || (best && !is_better(*cost, *best))) continue;
           best = cost;
           at = variant;
+          keep(at, *cost);
           changed = true;
         }
       }
@@ -227,7 +271,10 @@ private:
     const bool had_stages = layout.pipeline > 1;
     layout.tensor = mesh.tensor;
     layout.pipeline = mesh.pipeline;
-    if (mesh.tensor == 1) layout.sequence = false;
+    if (mesh.tensor == 1) {
+      layout.sequence = false;
+      layout.splits.clear();
+    }
     if (mesh.pipeline == 1) {
       layout.schedule = PipelineSchedule::OneForwardOneBackward;
       layout.chunks = 1;
@@ -248,6 +295,8 @@ private:
   Random random_;
   std::map<Layout, std::optional<LayoutCost>> known_;
   std::int64_t impossible_ = 0;
+  std::optional<EvaluatedLayout> mesh_best_;  ///< of a descent, on the mesh that it is on
+  std::optional<EvaluatedLayout> best_;       ///< on all meshes so far
 };
 
 }  // namespace

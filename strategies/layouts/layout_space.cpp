@@ -41,6 +41,25 @@ std::vector<Number> numbers(const Options& options, const char* name, const std:
   return out;
 }
 
+/// With `*` for the number of the block that it is in.
+std::string tied_name(const std::string& layer) {
+  const std::string block = block_of(layer);
+  if (block.empty()) return layer;
+  const std::size_t number = block.find_last_not_of("0123456789") + 1;
+  return block.substr(0, number) + "*" + layer.substr(block.size());
+}
+
+std::vector<std::string> tied_dense_layers(const Model& model) {
+  std::vector<std::string> out;
+  for (LayerId id = 0; id < model.layer_count(); ++id) {
+    const Layer& layer = model.layer(id);
+    if (layer.kind != LayerKind::Dense || layer.dense_rows <= 0.0) continue;
+    const std::string name = tied_name(layer.name);
+    if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+  }
+  return out;
+}
+
 void need_positive(const Options& options, const char* name, std::int64_t least) {
   if (least < 1) options.fail(name, "expected numbers of at least 1");
 }
@@ -56,6 +75,8 @@ const std::vector<OptionInfo>& layout_dimensions() {
       {"sequence", "false,true", "whether tensor-parallel ranks share out by tokens what no layer splits"},
       {"micro_batch", kAuto, "samples of a replica that are computed at a time; auto: divisors up to 64"},
       {"recompute", "none,selective,full", "activations that are computed again"},
+      {"splits", "layers",
+       "layers: a descent chooses how each dense layer is split, the same in all blocks; rule: as Megatron-LM does"},
       {"zero", "0,1,2,3", "stages of ZeRO; 0: every replica keeps all state"}};
   return dimensions;
 }
@@ -79,6 +100,7 @@ LayoutSpace layout_space(const std::map<std::string, std::string>& given, const 
   out.recompute = options.some_of(std::string("recompute"), recompute_words());
   if (blocks == 0) out.recompute = {Recompute::None};
   out.zero = numbers<int>(options, "zero", {});
+  if (options.one_of<bool>("splits", {{"layers", true}, {"rule", false}})) out.tied_layers = tied_dense_layers(model);
   for (const auto& [name, least] : {std::pair{"tensor", static_cast<std::int64_t>(out.tensor.front())},
                                     {"pipeline", static_cast<std::int64_t>(out.pipeline.front())},
                                     {"micro_batch", out.micro_batch.front()}})

@@ -22,6 +22,9 @@ struct LayoutSpace {
   std::vector<std::int64_t> micro_batch;
   std::vector<Recompute> recompute;
   std::vector<int> zero;
+  /// Dense layers whose split a descent may choose, those of the same place in all blocks together: names with `*` for
+  /// the number of the block. Empty: all layers are split by the rule.
+  std::vector<std::string> tied_layers;
 };
 
 /// Names, defaults and meanings of the dimensions, for `simsync list space`.

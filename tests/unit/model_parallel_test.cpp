@@ -81,7 +81,7 @@ double lab_step(LabModel& lab, const PipelineShape& shape) {
 
 TEST_CASE("a transformer block is split by columns, heads and rows", "[parallel]") {
   const Problem problem = gpt2(1, {});
-  const std::vector<LayerSplit> splits = megatron_splits(problem.model, false);
+  const std::vector<LayerSplit> splits = splits_of(problem.model, {.tensor = 2});
   std::map<std::string, LayerSplit> by_name;
   for (LayerId id = 0; id < problem.model.layer_count(); ++id) by_name[problem.model.layer(id).name] = splits[id];
   CHECK(by_name.at("transformer.wte") == LayerSplit::Vocabulary);
@@ -95,7 +95,7 @@ TEST_CASE("a transformer block is split by columns, heads and rows", "[parallel]
   CHECK(by_name.at("transformer.h.0.mlp.c_proj") == LayerSplit::Rows);
   CHECK(by_name.at("lm_head") == LayerSplit::Columns);
   CHECK(by_name.at("loss") == LayerSplit::Features);
-  CHECK(megatron_splits(problem.model, true)[1] == LayerSplit::Tokens);
+  CHECK(splits_of(problem.model, {.tensor = 2, .sequence = true})[1] == LayerSplit::Tokens);
 }
 
 TEST_CASE("what split layers exchange is four all-reduces a block and micro-step", "[parallel]") {
@@ -233,9 +233,19 @@ TEST_CASE("what cannot be split is refused", "[parallel]") {
     }
     return "none";
   };
-  CHECK(error_of("resnet50", 2, {{"strategy.tensor", "2"}}) ==
-        "tensor parallelism cannot split layer 'conv1' of model 'resnet50': only transformers of dense layers and "
-        "attention are split, no convolutions");
+  // Convolutions are shared out by samples.
+  CHECK(error_of("resnet50", 2, {{"strategy.tensor", "2"}}) == "none");
+  CHECK(
+      error_of("resnet50", 16, {{"strategy.tensor", "16"}}) ==
+      "micro-batches of 8 do not divide among 16 tensor-parallel ranks, which share out layers of model 'resnet50' by "
+      "samples");
+  CHECK(error_of("vgg16", 2, {{"strategy.tensor", "2"}, {"strategy.splits", "fc9:rows"}}) ==
+        "no layer of model 'vgg16' is split by fc9:rows: none of that name, or one before it matches");
+  CHECK(error_of("vgg16", 2, {{"strategy.tensor", "2"}, {"strategy.splits", "relu6:rows"}}) ==
+        "tensor parallelism cannot split layer 'relu6' of model 'vgg16': layers of kind activation are not split by "
+        "rows");
+  CHECK(error_of("gpt2", 2, {{"strategy.tensor", "2"}, {"strategy.splits", "rows"}})
+            .starts_with("error: 'rows' is no split of a layer"));
   CHECK(error_of("gpt2", 5, {{"strategy.tensor", "5"}}) ==
         "layer 'transformer.h.0.attn.scores' has 12 heads, which 5 tensor-parallel ranks do not divide evenly");
   CHECK(error_of("gpt2", 16, {{"strategy.pipeline", "16"}}) ==

@@ -5,6 +5,8 @@
 
 #include "base/error.hpp"
 #include "models/reader.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/problem/problem.hpp"
 #include "strategies/sbp/op_signatures.hpp"
 #include "tests/support/catch.hpp"
 
@@ -97,7 +99,7 @@ TEST_CASE("every split that a transformer's layer gets is a signature of its ope
   for (const char* name : {"gpt2", "bert-base", "llama3-8b", "mpt-125m"}) {
     const Model model = find_model(name);
     for (const bool sequence : {false, true}) {
-      const std::vector<LayerSplit> splits = megatron_splits(model, sequence);
+      const std::vector<LayerSplit> splits = splits_of(model, {.tensor = 2, .sequence = sequence});
       for (LayerId id = 0; id < model.layer_count(); ++id) {
         INFO(name << ", " << model.layer(id).name << ", split " << static_cast<int>(splits[id]));
         CHECK(is_legal(model, model.layer(id), splits[id]));
@@ -132,12 +134,59 @@ TEST_CASE("variables are cut along the axis that the split says", "[parallel]") 
   CHECK(part_of(matrix, LayerSplit::Rows, 4) == std::vector<std::int64_t>{10, 2});
 }
 
-TEST_CASE("one split in place of another is refused", "[parallel]") {
+TEST_CASE("one split in place of another is an all-to-all", "[parallel]") {
   Model model("two", 1, "row");
   Layer layer{.name = "first", .kind = LayerKind::Elementwise};
+  layer.output_bytes = 400.0;
   const LayerId first = model.add_layer(layer, {});
   layer.name = "second";
   model.add_layer(layer, {first});
-  CHECK_THROWS_WITH(layer_boxings(model, {LayerSplit::Features, LayerSplit::Tokens}),
-                    "no layer here asks for one split of a tensor in place of another");
+  const LayerBoxings boxings = layer_boxings(model, {LayerSplit::Features, LayerSplit::Tokens});
+  REQUIRE(boxings.before_forward[1].size() == 1);
+  CHECK(boxings.before_forward[1].front().op == BoxingOp::AllToAll);
+  CHECK(boxings.before_forward[1].front().bytes == 400.0);
+  REQUIRE(boxings.before_backward[0].size() == 1);
+  CHECK(boxings.before_backward[0].front().op == BoxingOp::AllToAll);
+}
+
+TEST_CASE("classifiers of convolutional networks are split beside shares of samples", "[parallel]") {
+  const Model model = find_model("vgg16");
+  const std::vector<LayerSplit> splits = splits_of(model, {.tensor = 4});
+  const auto split = [&](const std::string& name) {
+    for (LayerId id = 0; id < model.layer_count(); ++id)
+      if (model.layer(id).name == name) return splits[id];
+    return LayerSplit::Vocabulary;
+  };
+  CHECK(split("fc6") == LayerSplit::Columns);
+  CHECK(split("relu6") == LayerSplit::Features);
+  CHECK(split("fc7") == LayerSplit::Rows);
+  CHECK(split("relu7") == LayerSplit::Tokens);
+  CHECK(split("fc8") == LayerSplit::Columns);
+  CHECK(splits.front() == LayerSplit::Tokens);
+  const auto chosen = splits_of(model, {.tensor = 4, .splits = parse_split_choices("fc?:tokens")});
+  for (const LayerSplit one : chosen) CHECK(one == LayerSplit::Tokens);
+}
+
+TEST_CASE("layers that all are shared out by samples exchange what data parallelism does", "[parallel]") {
+  // Four ranks that share out 32 samples as one replica, against four replicas of 8: the same gradients are summed
+  // among the same ranks, in the same buckets, and the same passes take as long.
+  PredictRequest request{.model = "vgg16", .cluster = "titanx-40gbe", .strategy = "ddp", .workers = 4};
+  request.batch = 8;
+  const Problem data = prepare(request);
+  request.batch = 32;
+  request.settings = {{"strategy.tensor", "4"}, {"strategy.splits", "fc?:tokens"}};
+  const Problem split = prepare(request);
+  const auto reduced = [](const Plan& plan) {
+    double bytes = 0.0;
+    for (const Op& op : plan.ops) {
+      if (op.kind() != OpKind::Collective) continue;
+      CHECK(plan.grouping(op.grouping).ranks(0).size() == 4);
+      CHECK(op.collective().primitive == CollectivePrimitive::AllReduce);
+      bytes += op.collective().bytes;
+    }
+    return bytes;
+  };
+  CHECK(reduced(split.plan) == reduced(data.plan));
+  const double step = replay(data.plan, data.cluster, data.options).step.value();
+  CHECK_THAT(replay(split.plan, split.cluster, split.options).step.value(), Catch::Matchers::WithinRel(step, 0.05));
 }

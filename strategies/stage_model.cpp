@@ -61,8 +61,7 @@ public:
   Builder(const Model& model, const ModelParallel& parallel)
       : whole_(model),
         parallel_(parallel),
-        splits_(parallel.tensor > 1 ? megatron_splits(model, parallel.sequence)
-                                    : std::vector<LayerSplit>(model.layer_count(), LayerSplit::Whole)),
+        splits_(splits_of(model, parallel)),
         steps_(layer_boxings(model, splits_)),
         runs_(runs_of(model, parallel)),
         table_(table_of(model)) {}
@@ -151,6 +150,11 @@ private:
 };
 
 }  // namespace
+
+std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& parallel) {
+  if (parallel.tensor > 1) return megatron_splits(model, parallel.sequence);
+  return std::vector<LayerSplit>(model.layer_count(), LayerSplit::Whole);
+}
 
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel) {
   std::vector<StageModel> out;

@@ -11,6 +11,7 @@
 #include "cli/unknown.hpp"
 #include "models/reader.hpp"
 #include "platforms/reader.hpp"
+#include "strategies/layouts/layout_space.hpp"
 #include "strategies/reader.hpp"
 #include "strategies/search/space.hpp"
 #include "validate/study.hpp"
@@ -91,6 +92,14 @@ struct SpaceQuestion {
   std::vector<std::string> settings;  ///< `DIMENSION=VALUES`, with or without `space.` before it
 };
 
+void print_dimensions(const std::vector<OptionInfo>& dimensions, const std::map<std::string, std::string>& given) {
+  for (const OptionInfo& dimension : dimensions) {
+    const auto found = given.find(dimension.name);
+    std::cout << fmt::format("{}={}\n", dimension.name, found == given.end() ? dimension.fallback : found->second)
+              << "  " << wrapped(dimension.meaning, 96, 2) << '\n';
+  }
+}
+
 void list_space(const SpaceQuestion& question) {
   std::map<std::string, std::string> given;
   for (const auto& [key, value] : parse_settings(question.settings))
@@ -99,15 +108,13 @@ void list_space(const SpaceQuestion& question) {
   const Cluster cluster = grown_to(find_cluster(question.cluster), question.workers);
   const SearchSpace space = make_space(given, cluster);
   std::cout << "Dimensions of 'simsync search', each restricted or widened by --set space.DIMENSION=VALUES:\n";
-  for (const OptionInfo& dimension : space_dimensions()) {
-    const auto found = given.find(dimension.name);
-    std::cout << fmt::format("{}={}\n", dimension.name, found == given.end() ? dimension.fallback : found->second)
-              << "  " << wrapped(dimension.meaning, 96, 2) << '\n';
-  }
+  print_dimensions(space_dimensions(), given);
   std::cout << fmt::format(
       "{} on {} workers of {}: about 10^{:.0f} ways to handle the variables, for each choice of the graph "
       "level\n(schedules, fusions, algorithms and the sizes and times that follow them above)\n",
       question.model, question.workers, question.cluster, log10_size(space, model, cluster, question.workers));
+  std::cout << "\nDimensions of 'simsync search --space layouts' (--method coordinate), in the same way:\n";
+  print_dimensions(layout_dimensions(), {});
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "cli/outputs.hpp"
 #include "cli/ranker_flags.hpp"
 #include "cli/resumed_inputs.hpp"
+#include "cli/search_flags.hpp"
 #include "cli/search_question.hpp"
 #include "cli/search_report.hpp"
 #include "cli/settings.hpp"
@@ -31,36 +32,6 @@
 
 namespace simsync {
 namespace {
-
-constexpr const char* kReplay = "replay";
-constexpr const char* kSimulate = "simulate";  ///< replay, by another name
-constexpr const char* kEstimate = "estimate";
-constexpr const char* kMeasure = "measure";
-constexpr const char* kTestbed = "testbed";  ///< what its cluster is called
-
-struct SearchFlags {
-  PredictRequest request;
-  int workers = 0;  ///< 0: not given
-  std::int64_t batch = 0;
-  std::vector<std::string> settings;
-  std::string method = "autosync";
-  std::string evaluator = kReplay;
-  TestbedFlags testbed;
-  SearchOptions options;
-  int steps = 5;
-  int warm_up = 2;
-  double budget_s = 0.0;
-  double price = 0.0;  ///< of a node for an hour
-  double money = 0.0;
-  RankerFlags ranker;
-  std::string out;
-  std::string cluster_out;
-  std::string csv;
-  int jobs = processors();
-  bool resume = false;
-
-  [[nodiscard]] bool is_measured() const { return evaluator == kMeasure; }
-};
 
 Question question_of(const SearchFlags& flags) {
   PredictRequest request = flags.request;
@@ -296,101 +267,21 @@ private:
   int signal_of_runs_ = 0;  ///< that a real run was stopped by
 };
 
-void run_search(const SearchFlags& flags) {
+void run_search(const SearchFlags& flags, const CLI::App& command) {
+  refuse_flags_of_other_space(flags, command);
+  if (flags.is_of_layouts()) return search_for_layout(layout_flags(flags, command));
   check_flags(flags);
   SearchRun(flags).run();
-}
-
-void add_evaluator(CLI::App& command, SearchFlags& flags) {
-  command
-      .add_option("--evaluator", flags.evaluator,
-                  "What a trial is: replay or simulate (a simulated run), estimate, or measure (a real run on a "
-                  "testbed)")
-      ->check(CLI::IsMember({kReplay, kSimulate, kEstimate, kMeasure}))
-      ->capture_default_str();
-  const TestbedOptions testbed = add_testbed_hosts(command, flags.testbed);
-  for (auto* option : testbed.details) option->needs(testbed.hosts);
-  command
-      .add_option("--cluster-out", flags.cluster_out,
-                  "Write the testbed as a cluster file, for --cluster of other commands")
-      ->needs(testbed.hosts)
-      ->check(output_file("--cluster-out"));
-  command.add_option("--steps", flags.steps, "Steps of a trial that are timed")
-      ->check(whole_number(1, 10'000))
-      ->capture_default_str();
-  command.add_option("--warm-up", flags.warm_up, "Steps before them")
-      ->check(whole_number(1, 1000))
-      ->capture_default_str();
-}
-
-void add_budget(CLI::App& command, SearchFlags& flags) {
-  command.add_option("--trials", flags.options.trials, "Trials besides those of all builders")
-      ->check(whole_number(0, 1'000'000))
-      ->capture_default_str();
-  command
-      .add_option("--budget", flags.budget_s,
-                  "Seconds of the cluster for all trials, builders included: none begins once they take so long; what "
-                  "runs side by side is chosen by its prediction (default: no limit)")
-      ->check(number_between(1e-3, 1e9));
-  command.add_option("--price-per-node-hour", flags.price, "What a node costs, to tell what the trials cost")
-      ->check(number_between(1e-6, 1e6));
-  command.add_option("--money", flags.money, "The same limit as a sum of money")->check(number_between(1e-6, 1e12));
 }
 
 }  // namespace
 
 void setup_search(CLI::App& app, Outcome&) {
   auto flags = std::make_shared<SearchFlags>();
-  auto* command = app.add_subcommand("search", "Look for the fastest strategy, variable by variable");
-  command->add_option("--model", flags->request.model, "Model: a name ('simsync list models') or a path")->required();
-  command->add_option("--cluster", flags->request.cluster, "Cluster: a name ('simsync list clusters') or a path");
-  command
-      ->add_option("--workers", flags->workers,
-                   "Devices that take part, filled node by node (default: all hosts of the testbed)")
-      ->check(whole_number(1, 1'000'000));
-  command->add_option("--batch", flags->batch, "Samples per worker and step (default: the model's)")
-      ->check(whole_number(1, 100'000'000));
-  command->add_option("--calibration", flags->request.calibration, "Fitted numbers of the cluster: a file of calibrate")
-      ->check(file_name());
-  command
-      ->add_option("--set", flags->settings,
-                   "key=value, again and again ('simsync list settings'); space.DIMENSION=VALUES restricts what is "
-                   "searched ('simsync list space')")
-      ->check(key_and_value());
-  std::vector<std::string> methods;
-  for (const auto& [word, method] : search_method_words()) methods.push_back(word);
-  command
-      ->add_option("--method", flags->method,
-                   "random: every draw is a trial; anneal; mutate: children of the best trials; autosync: draws that a "
-                   "ranker sifts; exhaustive: a small space; shards: how many shards of sparse variables (Parallax)")
-      ->check(CLI::IsMember(methods))
-      ->capture_default_str();
-  add_evaluator(*command, *flags);
-  add_budget(*command, *flags);
-  command->add_option("--round", flags->options.round, "Trials before the ranker learns from them")
-      ->check(whole_number(1, 1'000'000))
-      ->capture_default_str();
-  command->add_option("--candidates", flags->options.candidates, "Strategies that are estimated for each round")
-      ->check(whole_number(1, 10'000'000))
-      ->capture_default_str();
-  command
-      ->add_option("--diversity", flags->options.diversity,
-                   "How much a trial is worth for being unlike the others of its round, in standard deviations of the "
-                   "score")
-      ->check(number_between(0.0, 100.0))
-      ->capture_default_str();
-  add_ranker_flags(*command, flags->ranker);
-  command->add_option("--seed", flags->options.seed, "For everything that is drawn")->capture_default_str();
-  command
-      ->add_option("--jobs", flags->jobs,
-                   "Simulated trials that run side by side, a process each (default: one per processor)")
-      ->check(whole_number(1, 256));
-  command->add_option("--out", flags->out, "Write the best strategy to this file, for --strategy")
-      ->check(output_file("--out"));
-  command->add_option("--csv", flags->csv, "Write a row for every trial to this file, or to standard output with '-'")
-      ->check(output_file("--csv"));
-  command->add_flag("--resume", flags->resume, "Go on with the trials that the file of --csv has");
-  command->callback([flags] { run_search(*flags); });
+  auto* command =
+      app.add_subcommand("search", "Look for the fastest strategy: variable by variable, or the layout of all ranks");
+  add_search_flags(*command, *flags);
+  command->callback([flags, command] { run_search(*flags, *command); });
 }
 
 }  // namespace simsync

@@ -123,7 +123,8 @@ private:
     const ModelParallel& parallel = w_.strategy.graph.parallel;
     const PipelineShape shape = parallel.shape(w_.profile.micro_steps);
     MicroStep step;
-    for (auto* ops : {&step.forward, &step.backward, &step.backward_begin}) ops->resize(w_.model.layer_count(), -1);
+    for (auto* ops : {&step.forward, &step.backward, &step.backward_begin, &step.input_gradient})
+      ops->resize(w_.model.layer_count(), -1);
     w_.micro_steps.assign(static_cast<std::size_t>(w_.profile.micro_steps), step);
     if (parallel.tensor > 1) split_.emplace(w_, w_.tensor, QueueId{-1});
     for (const StageTask& task : stage_order(shape, w_.stage_number)) {
@@ -160,6 +161,7 @@ private:
         });
       }
       step.backward[layer] = previous_;
+      if (task.kind != StageTask::Kind::BackwardWeight) step.input_gradient[layer] = previous_;
       for (const double share : shares_)
         if (w_.backward_left[layer] <= share * w_.backward_pass) step.backward_but.try_emplace(share, previous_);
     }
@@ -169,9 +171,8 @@ private:
 
   /// Of a backward pass, what gives the gradients of weights: of a product with them half.
   [[nodiscard]] double weight_share(LayerId layer) const {
-    constexpr double kOfProducts = 0.5;
     const Layer& one = w_.model.layer(layer);
-    return one.kind == LayerKind::Dense || one.kind == LayerKind::Conv ? kOfProducts : 0.0;
+    return one.kind == LayerKind::Dense || one.kind == LayerKind::Conv ? kWeightShare : 0.0;
   }
 
   /// What tensor-parallel ranks exchange before a pass of a layer; the pass waits for it.

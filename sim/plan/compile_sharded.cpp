@@ -65,15 +65,60 @@ public:
 
   void write() {
     w_.update_share = largest_share(w_.model, w_.strategy);
-    for (step_ = 0; step_ < w_.micro_steps.size(); ++step_) {
-      const bool last = step_ == w_.last_number();
+    for (const Pass& pass : passes()) {
+      step_ = pass.step;
       const bool gathers = shard_.ranks() > 1 && (step_ == 0 || sharding_.stage == 3);
-      if (gathers) sharding_.whole_variables ? broadcast_for_forward() : gather_for_forward();
-      gather_for_backward_and_reduce(last || sharding_.reduces_early());
+      if (pass.kind == StageTask::Kind::Forward) {
+        if (gathers) sharding_.whole_variables ? broadcast_for_forward() : gather_for_forward(pass);
+      } else {
+        gather_for_backward_and_reduce(pass);
+      }
     }
   }
 
 private:
+  /// A forward or backward pass of a micro-step, through the whole model or through one chunk of a stage.
+  struct Pass {
+    StageTask::Kind kind = StageTask::Kind::Forward;
+    std::size_t step = 0;
+    std::vector<const Unit*> units = {};  ///< whose layers it goes through; the root first
+    OpId before = -1;                     ///< what a stage has computed last when it begins
+
+    [[nodiscard]] std::size_t first_block() const { return !units.empty() && units.front()->root ? 1 : 0; }
+  };
+
+  /// In the order in which the device computes them, so that what is launched for one never waits for a later one.
+  [[nodiscard]] std::vector<Pass> passes() const {
+    std::vector<Pass> out;
+    if (w_.stage == nullptr) {
+      std::vector<const Unit*> all;
+      for (const Unit& unit : units_) all.push_back(&unit);
+      for (std::size_t step = 0; step < w_.micro_steps.size(); ++step)
+        for (const auto kind : {StageTask::Kind::Forward, StageTask::Kind::Backward}) out.push_back({kind, step, all});
+      return out;
+    }
+    OpId before = -1;
+    const PipelineShape shape = w_.strategy.graph.parallel.shape(w_.profile.micro_steps);
+    for (const StageTask& task : stage_order(shape, w_.stage_number)) {
+      const auto step = static_cast<std::size_t>(task.micro_batch);
+      out.push_back({task.kind, step, units_of_chunk(task.chunk), before});
+      const Phase way = task.kind == StageTask::Kind::Forward ? Phase::Forward : Phase::Backward;
+      if (task.kind != StageTask::Kind::BackwardWeight) before = w_.passes.at({way, task.micro_batch, task.chunk}).last;
+    }
+    return out;
+  }
+
+  /// The root belongs to the chunk of its first variable.
+  [[nodiscard]] std::vector<const Unit*> units_of_chunk(int number) const {
+    const StageChunk& chunk = w_.stage->chunks[static_cast<std::size_t>(number)];
+    std::vector<const Unit*> out;
+    for (const Unit& unit : units_) {
+      const LayerId at = unit.root ? w_.model.variable(unit.variables.front()).layer : unit.first;
+      if (at >= chunk.begin && at < chunk.end) out.push_back(&unit);
+    }
+    return out;
+  }
+
   GroupStream stream(const char* name, GroupingId grouping) {
     QueueId queue = -1;
     if (grouping == w_.replicas) {
@@ -110,24 +155,30 @@ private:
 
   void gate(OpId op, OpId gathered) { w_.plan.ops[static_cast<std::size_t>(op)].after.push_back({gathered, 0}); }
 
-  /// Those of later micro-steps begin when the backward pass before has ended, as PyTorch's root module asks for.
-  void gather_for_forward() {
+  /// Those of later micro-steps begin when the backward pass before has ended, as PyTorch's root module asks for; on a
+  /// stage, with the pass before.
+  void gather_for_forward(const Pass& pass) {
     const MicroStep& step = w_.micro_steps[step_];
     const bool limited = sharding_.stage == 3;
     const bool at_once = !limited && !sharding_.overlap_gather;
     // Blocks are computed one after another, the root beside them.
-    const std::size_t begin = units_.front().root ? 1 : 0;
     const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      const Unit& unit = units_[u];
+    for (std::size_t u = 0; u < pass.units.size(); ++u) {
+      const Unit& unit = *pass.units[u];
       std::vector<OpId> after;
-      if (step_ > 0) after.push_back(w_.micro_steps[step_ - 1].backward.front());
-      if (limited && u >= begin + ahead) after.push_back(step.forward[units_[u - ahead].last]);
+      if (limited && pass.before >= 0) after.push_back(pass.before);
+      if (w_.stage == nullptr && step_ > 0) after.push_back(w_.micro_steps[step_ - 1].backward.front());
+      if (limited && u >= pass.first_block() + ahead) after.push_back(step.forward[pass.units[u - ahead]->last]);
       const OpId gathered = gather(unit, "forward", after);
-      gate(step.forward[at_once ? 0 : unit.first], gathered);
+      gate(step.forward[at_once ? 0 : first_layer(unit)], gathered);
       if (step_ > 0) continue;
       for (const VariableId id : unit.variables) w_.gathers[w_.model.variable(id).layer].insert(gathered);
     }
+  }
+
+  /// That needs it. The root of a later chunk begins there.
+  [[nodiscard]] LayerId first_layer(const Unit& unit) const {
+    return unit.root && w_.stage != nullptr ? w_.model.variable(unit.variables.front()).layer : unit.first;
   }
 
   /// One broadcast of each rank that owns anything, in the order of the ranks.
@@ -149,26 +200,34 @@ private:
   }
 
   /// In the order in which a framework launches them: a unit's gradients are reduced when its backward pass has ended,
-  /// and then the unit is gathered that comes `prefetch` after the next.
-  void gather_for_backward_and_reduce(bool reduces) {
+  /// and then the unit is gathered that comes `prefetch` after the next. Where gradients of weights have a pass of
+  /// their own, they are reduced behind that.
+  void gather_for_backward_and_reduce(const Pass& pass) {
     const MicroStep& step = w_.micro_steps[step_];
-    const std::size_t begin = units_.front().root ? 1 : 0;
-    const bool again = sharding_.stage == 3 && sharding_.reshard_after_forward && shard_.ranks() > 1;
-    std::size_t to_gather = again ? units_.size() : begin;
+    const std::vector<const Unit*>& units = pass.units;
+    const std::size_t begin = pass.first_block();
+    const bool gives_weights = pass.kind != StageTask::Kind::BackwardInput;
+    const bool reduces = gives_weights && (step_ == w_.last_number() || sharding_.reduces_early());
+    const bool again = sharding_.stage == 3 && sharding_.reshard_after_forward && shard_.ranks() > 1 &&
+                       pass.kind != StageTask::Kind::BackwardWeight;
+    std::size_t to_gather = again ? units.size() : begin;
     const auto gather_down_to = [&](std::size_t lowest, OpId after) {
       for (; to_gather > std::max(lowest, begin); --to_gather) {
-        const Unit& unit = units_[to_gather - 1];
-        gate(step.backward_begin[unit.last], gather(unit, "backward", {after}));
+        const Unit& unit = *units[to_gather - 1];
+        std::vector<OpId> waits{after};
+        if (pass.before >= 0) waits.push_back(pass.before);
+        gate(step.backward_begin[unit.last], gather(unit, "backward", waits));
       }
     };
     const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
     const auto below = [](std::size_t unit, std::size_t by) { return unit > by ? unit - by : 0; };
-    if (units_.size() > begin) gather_down_to(below(units_.size(), ahead), step.forward[units_.back().last]);
-    for (std::size_t u = units_.size(); u-- > begin;) {
-      if (reduces) reduce(units_[u], units_[u].first);
-      gather_down_to(below(u, ahead), step.backward[units_[u].first]);
+    if (units.size() > begin) gather_down_to(below(units.size(), ahead), step.forward[units.back()->last]);
+    for (std::size_t u = units.size(); u-- > begin;) {
+      if (reduces) reduce(*units[u], units[u]->first);
+      const std::vector<OpId>& passed = step.input_gradient.empty() ? step.backward : step.input_gradient;
+      gather_down_to(below(u, ahead), passed[units[u]->first]);
     }
-    if (reduces && begin > 0) reduce(units_.front(), 0);
+    if (reduces && begin > 0) reduce(*units.front(), first_layer(*units.front()));
   }
 
   /// When the backward pass of its first layer has ended.

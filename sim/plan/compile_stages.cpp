@@ -8,11 +8,9 @@
 
 #include <deque>
 
-#include "base/error.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/group_stream.hpp"
 #include "sim/plan/stage_profile.hpp"
-#include "sim/plan/units.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -45,7 +43,6 @@ public:
   }
 
   void write() {
-    check_sharding();
     for (int stage = 0; stage < mesh_.stages(); ++stage) add_writer(stage);
     for (PlanWriter& writer : writers_) write_compute(writer);
     write_activations();
@@ -58,20 +55,6 @@ public:
   }
 
 private:
-  /// Collectives of a shard group are launched micro-step by micro-step (compile_sharded.cpp): a backward pass's, which
-  /// waits for later forward passes, would come before the parameters that these wait for.
-  void check_sharding() const {
-    const GraphStrategy& graph = whole_.strategy.graph;
-    const bool gathers =
-        has_sharded(whole_.strategy) && graph.sharding.stage == 3 && graph.sharding.group_of(mesh_.replicas()) > 1;
-    const bool mixes_passes = graph.micro_steps > 1 || parallel_.schedule == PipelineSchedule::ZeroBubble;
-    if (mesh_.stages() > 1 && gathers && mixes_passes)
-      throw PlanError(
-          fmt::format("strategy '{}' gathers parameters in every micro-step of a pipeline (ZeRO stage 3), which is not "
-                      "built yet: expected stage 1 or 2, or one pipeline stage",
-                      whole_.strategy.name));
-  }
-
   /// Ranks for which `group_of` says -1 take no part.
   template <typename GroupOf>
   GroupingId add_grouping(const std::string& name, const GroupOf& group_of) {

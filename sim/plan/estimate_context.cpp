@@ -1,9 +1,6 @@
 #include "sim/plan/estimate_context.hpp"
 
-#include <cmath>
-
 #include "platforms/topology.hpp"
-#include "sim/plan/collective_alone.hpp"
 #include "sim/plan/plan_writer.hpp"
 
 namespace simsync {
@@ -34,7 +31,7 @@ std::vector<Place> fullest_node(const std::vector<Place>& ranks, int per_node) {
 }  // namespace
 
 EstimateContext::EstimateContext(const Model& m, const Profile& p, const Cluster& c, int workers)
-    : model(m), profile(p), cluster(c), ranks(c.workers(workers)), backward_order(m.backward_order()) {
+    : model(m), profile(p), cluster(c), ranks(c.workers(workers)), backward_order(m.backward_order()), collectives_(c) {
   Plan shape;
   shape.set_ranks(ranks);
   nodes = shape.nodes;
@@ -91,28 +88,6 @@ const GroupCosts& EstimateContext::replica_group(int distance) const {
   for (std::size_t rank = 0; rank < ranks.size(); rank += static_cast<std::size_t>(distance))
     members.push_back(ranks[rank]);
   return replica_groups_.emplace(distance, group_costs(cluster, members)).first->second;
-}
-
-double EstimateContext::collective(const GroupCosts& costs, CollectivePrimitive primitive,
-                                   CollectiveAlgorithm algorithm, double bytes) const {
-  if (costs.shape.ranks() < 2 || bytes <= 0.0) return 0.0;
-  constexpr double kPerOctave = 8.0;
-  static const double step_size = std::exp2(1.0 / kPerOctave);
-  const auto below = static_cast<int>(std::floor(kPerOctave * std::log2(bytes)));
-  const double low_size = std::exp2(below / kPerOctave);
-  const double high_size = step_size * low_size;
-  const double low = known_time({&costs, primitive, algorithm, below}, low_size);
-  const double high = known_time({&costs, primitive, algorithm, below + 1}, high_size);
-  const double share = (bytes - low_size) / (high_size - low_size);
-  return low + share * (high - low) + collective_setup(cluster.collective, bytes).value();
-}
-
-double EstimateContext::known_time(const CollectiveSize& size, double bytes) const {
-  if (const auto found = known_.find(size); found != known_.end()) return found->second;
-  const auto& [costs, primitive, algorithm, step] = size;
-  const CollectiveChoice choice = choose(primitive, algorithm, *costs, bytes);
-  const double time = costs->alone->time(primitive, choice.algorithm, choice.protocol, bytes).value();
-  return known_.emplace(size, time).first->second;
 }
 
 }  // namespace detail

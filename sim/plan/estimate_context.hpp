@@ -2,9 +2,9 @@
 #pragma once
 #include <algorithm>
 #include <map>
-#include <tuple>
 #include <vector>
 
+#include "sim/plan/collective_table.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/step_estimate.hpp"
 
@@ -22,9 +22,11 @@ struct Wire {
 struct EstimateContext {
   EstimateContext(const Model& m, const Profile& p, const Cluster& c, int workers);
 
-  /// Time of a collective, with its setup: CollectiveAlone's at eight sizes an octave, and between them on a line.
+  /// CollectiveTable::time.
   [[nodiscard]] double collective(const GroupCosts& costs, CollectivePrimitive primitive, CollectiveAlgorithm algorithm,
-                                  double bytes) const;
+                                  double bytes) const {
+    return collectives_.time(costs, {.primitive = primitive, .algorithm = algorithm}, bytes);
+  }
   /// Of a shard group, consecutive ranks, or of a replica group: every rank that is a multiple of so many.
   [[nodiscard]] const GroupCosts& shard_group(int size) const;
   [[nodiscard]] const GroupCosts& replica_group(int distance) const;
@@ -53,10 +55,7 @@ struct EstimateContext {
 private:
   mutable std::map<int, GroupCosts> shard_groups_;
   mutable std::map<int, GroupCosts> replica_groups_;
-  using CollectiveSize = std::tuple<const GroupCosts*, CollectivePrimitive, CollectiveAlgorithm, int>;
-  [[nodiscard]] double known_time(const CollectiveSize& size, double bytes) const;
-
-  mutable std::map<CollectiveSize, double> known_;  ///< s, without setup
+  CollectiveTable collectives_;
 };
 
 /// A resource that serves one thing after another.

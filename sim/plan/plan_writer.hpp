@@ -16,6 +16,8 @@
 
 namespace simsync::detail {
 
+/// Of the backward pass of a product with weights, what gives their gradients: one of two products as large.
+inline constexpr double kWeightShare = 0.5;
 inline constexpr std::size_t kMostOps = 2'000'000;  ///< of a plan: some gigabyte
 
 /// What it takes to go through bytes on a host.
@@ -41,6 +43,8 @@ struct MicroStep {
   std::vector<OpId> forward;
   std::vector<OpId> backward;
   std::vector<OpId> backward_begin;  ///< its first op, where it is cut or begins with what is computed again
+  /// Of a stage: its last op but for gradients of weights that have a pass of their own. Else empty.
+  std::vector<OpId> input_gradient = {};
   /// By share of the backward pass: the op at whose end so much is still to come (OverlapShares, but for 0 and 1).
   std::map<double, OpId> backward_but;
 };

@@ -6,12 +6,9 @@
 #include <map>
 
 #include "base/error.hpp"
-#include "platforms/calibration.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/problem/profile_device.hpp"
-#include "sim/problem/request_cluster.hpp"
-#include "sim/problem/request_settings.hpp"
-#include "strategies/reader.hpp"
+#include "sim/problem/read_request.hpp"
 
 namespace simsync {
 
@@ -65,50 +62,6 @@ void note_validity(const Calibration& calibration, const std::string& strategy, 
                               strategy, said.front(), more));
 }
 
-/// Estimated times of an update are those of the optimizer of a default OptimizerState.
-void update_by(const OptimizerState& optimizer, Profile& profile, std::vector<std::string>& notes) {
-  if (optimizer == OptimizerState{}) return;
-  if (profile.source != ProfileSource::Roofline) {
-    notes.emplace_back("optimizer and master_weights count for memory only: the time of the update is measured");
-    return;
-  }
-  constexpr double kWidth = 4.0;  // of a weight; two bytes beside an fp32 copy move as much
-  profile.update = optimizer.update_bytes(kWidth) / OptimizerState{}.update_bytes(kWidth) * profile.update;
-}
-
-void check_numbers(const PredictRequest& request) {
-  constexpr int kMostWorkers = 1'000'000;
-  if (request.workers < 1 || request.workers > kMostWorkers)
-    throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
-  if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
-    throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
-}
-
-/// What a strategy does with the step of one worker must fit the model and its batch.
-void check_step(const Strategy& strategy, const Model& model, std::int64_t batch) {
-  if (batch % strategy.graph.micro_steps != 0)
-    throw PlanError(
-        fmt::format("a batch of {} per worker does not split into {} micro-steps", batch, strategy.graph.micro_steps));
-  if (strategy.graph.recompute != Recompute::None && blocks_of(model).empty())
-    throw PlanError(
-        fmt::format("recompute={} drops the activations of blocks, layers whose names agree up to a number "
-                    "such as 'layers.0': model '{}' has none",
-                    name_of(strategy.graph.recompute), model.name()));
-}
-
-/// A request that names device and batch, with what settings and strategy say of the rest.
-ProfileRequest completed(ProfileRequest asked, const detail::Settings& settings, const Cluster& cluster,
-                         const Strategy& strategy) {
-  asked.precision = settings.precision.value_or(cluster.precision);
-  asked.micro_steps = strategy.graph.micro_steps;
-  asked.recompute = strategy.graph.recompute;
-  asked.roofline = detail::roofline_of(cluster.devices.at(asked.device), asked.precision);
-  asked.step_time = settings.step_time;
-  asked.profile = settings.profile;
-  asked.mean = !in_lock_step(strategy);
-  return asked;
-}
-
 /// Notes settings that change nothing of this plan.
 void note_without_effect(const ReplayOptions& options, const Plan& plan, std::vector<std::string>& notes) {
   if (options.steps_per_worker > 0 && !plan.steps_vary())
@@ -125,46 +78,23 @@ Problem prepare(const PredictRequest& request) {
 }
 
 Problem prepare(const PredictRequest& request, Inputs& inputs) {
-  check_numbers(request);
-  const ModelParameters parameters = detail::model_parameters(request.settings);
-  const Model& named = inputs.model(request.model, parameters);
-  Cluster described = inputs.cluster(request.cluster);
-  std::vector<std::string> notes;
-  std::optional<Calibration> calibration;
-  if (!request.calibration.empty()) {
-    calibration = load_calibration(request.calibration);
-    apply(described, *calibration);
-  }
-  const detail::Settings settings = detail::read_settings(request, described);
-  const Model model = settings.variable_scale ? named.with_scaled_variables(*settings.variable_scale) : named;
-  Cluster cluster = detail::cluster_of(request, described, settings, notes);
-  const std::int64_t batch = request.batch.value_or(model.default_batch());
-  Strategy strategy = find_strategy(request.strategy, {.model = model,
-                                                       .cluster = cluster,
-                                                       .workers = request.workers,
-                                                       .batch = batch,
-                                                       .options = settings.strategy,
-                                                       .seed = settings.seed});
-  check_step(strategy, model, batch);
-  if (calibration) note_validity(*calibration, strategy.name, notes);
-  const Place first = cluster.workers(request.workers).front();
-  const ProfileRequest asked =
-      completed({.device = cluster.group_of(first.node).device, .batch = batch / strategy.graph.micro_steps}, settings,
-                cluster, strategy);
-  Profile profile = inputs.profile(request.model, parameters, asked);
-  update_by(settings.optimizer, profile, notes);
-  profile.variation = settings.step_variation;
-  profile.seed = settings.seed;
-  detail::check_profile_device(settings.profile, cluster, notes);
-  detail::relate_devices(cluster, model,
-                         {.device = asked.device, .precision = asked.precision, .batch = profile.batch});
-  Plan plan = compile(model, profile, cluster, strategy);
+  detail::ReadRequest read = detail::read_request(request, inputs);
+  const detail::Settings& settings = read.settings;
+  std::vector<std::string>& notes = read.notes;
+  const std::int64_t batch = request.batch.value_or(read.model.default_batch());
+  Strategy strategy = detail::strategy_for(read, request, batch);
+  if (read.calibration) note_validity(*read.calibration, strategy.name, notes);
+  Profile profile = detail::profile_for(read, request, strategy, batch, inputs, notes);
+  detail::check_profile_device(settings.profile, read.cluster, notes);
+  detail::relate_devices(read, profile);
+  Plan plan = compile(read.model, profile, read.cluster, strategy);
   notes.insert(notes.end(), plan.notes.begin(), plan.notes.end());
-  const NetworkBasis network = network_basis(plan, described, cluster, calibration ? &*calibration : nullptr);
-  RankMemory memory = rank_memory(model, cluster, strategy, profile, settings.optimizer);
+  const NetworkBasis network =
+      network_basis(plan, read.described, read.cluster, read.calibration ? &*read.calibration : nullptr);
+  RankMemory memory = rank_memory(read.model, read.cluster, strategy, profile, settings.optimizer);
   note_without_effect(settings.options, plan, notes);
-  return {.model = model,
-          .cluster = std::move(cluster),
+  return {.model = std::move(read.model),
+          .cluster = std::move(read.cluster),
           .strategy = std::move(strategy),
           .profile = std::move(profile),
           .plan = std::move(plan),

@@ -248,45 +248,49 @@ struct Part {
 };
 
 struct StagePart {
-  StageModel stage;
+  std::size_t stage = 0;
   Strategy strategy;
   MemoryDemand demand;
 };
 
 /// Of the stage that needs most.
-StagePart largest_stage(const Model& model, const Strategy& strategy, const Profile& profile,
+StagePart largest_stage(const std::vector<StageModel>& stages, const Strategy& strategy, const Profile& profile,
                         const OptimizerState& optimizer) {
   const ModelParallel& parallel = strategy.graph.parallel;
   const PipelineShape shape = parallel.shape(profile.micro_steps);
   std::optional<StagePart> out;
   Bytes most;
-  int number = 0;
-  for (StageModel& stage : stage_models(model, parallel)) {
-    Strategy of_stage = stage_strategy(strategy, stage);
-    MemoryDemand demand = demand_of(stage.model, of_stage, profile, optimizer);
-    demand.in_flight = most_held(shape, number++) / parallel.chunks;
-    const Bytes need = memory_need(stage.model, demand).total();
+  for (std::size_t number = 0; number < stages.size(); ++number) {
+    const Model& model = stages[number].model;
+    Strategy of_stage = stage_strategy(strategy, stages[number]);
+    MemoryDemand demand = demand_of(model, of_stage, profile, optimizer);
+    demand.in_flight = most_held(shape, static_cast<int>(number)) / parallel.chunks;
+    const Bytes need = memory_need(model, demand).total();
     if (out && need <= most) continue;
     most = need;
-    out = StagePart{std::move(stage), std::move(of_stage), std::move(demand)};
+    out = StagePart{number, std::move(of_stage), std::move(demand)};
   }
   return std::move(*out);
+}
+
+RankMemory need_of(const Part& part, const Cluster& cluster) {
+  const DeviceClass& device = smallest_device(cluster, part.strategy.graph.workers);
+  return {.need = memory_need(part.model, part.demand),
+          .device = device.name,
+          .device_bytes = device.memory,
+          .usable = usable_of(device.memory, communicators_of(part.strategy))};
 }
 
 RankMemory memory_of(const Part& part, const Cluster& cluster, const Profile& profile,
                      const OptimizerState& optimizer) {
   const auto& [model, strategy, demand] = part;
-  const DeviceClass& device = smallest_device(cluster, strategy.graph.workers);
-  RankMemory out{.need = memory_need(model, demand),
-                 .device = device.name,
-                 .device_bytes = device.memory,
-                 .usable = usable_of(device.memory, communicators_of(strategy))};
+  RankMemory out = need_of(part, cluster);
   if (out.fits()) return out;
   const Changes changes(model, demand, profile.micro_steps, out.usable);
   out.largest_batch = changes.largest_batch();
   out.changes = changes.settings();
   if (out.largest_batch == 0 && out.changes.empty() && strategy.graph.parallel.is_trivial())
-    out.changes = share_more(model, strategy, profile, optimizer, device);
+    out.changes = share_more(model, strategy, profile, optimizer, smallest_device(cluster, strategy.graph.workers));
   out.sharing = !has_sharded(strategy)               ? StateSharing::None
                 : strategy.graph.sharding.stage == 3 ? StateSharing::All
                                                      : StateSharing::Part;
@@ -299,10 +303,17 @@ RankMemory memory_of(const Part& part, const Cluster& cluster, const Profile& pr
 RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
                        const OptimizerState& optimizer) {
   if (!strategy.graph.parallel.is_trivial()) {
-    const StagePart part = largest_stage(model, strategy, profile, optimizer);
-    return memory_of({part.stage.model, part.strategy, part.demand}, cluster, profile, optimizer);
+    const std::vector<StageModel> stages = stage_models(model, strategy.graph.parallel);
+    const StagePart part = largest_stage(stages, strategy, profile, optimizer);
+    return memory_of({stages[part.stage].model, part.strategy, part.demand}, cluster, profile, optimizer);
   }
   return memory_of({model, strategy, demand_of(model, strategy, profile, optimizer)}, cluster, profile, optimizer);
+}
+
+RankMemory stage_memory(const std::vector<StageModel>& stages, const Cluster& cluster, const Strategy& strategy,
+                        const Profile& profile, const OptimizerState& optimizer) {
+  const StagePart part = largest_stage(stages, strategy, profile, optimizer);
+  return need_of({stages[part.stage].model, part.strategy, part.demand}, cluster);
 }
 
 std::string memory_text(const RankMemory& memory) {
@@ -336,15 +347,11 @@ std::string remedy_text(const RankMemory& memory) {
         "the activations of one sample take {} even where all are computed again, and no number of workers "
         "shares them out: it needs shorter samples or larger devices",
         format_bytes(static_cast<double>(memory.least_activations.count)));
-  switch (memory.sharing) {
-    case StateSharing::None:
-      return "not even one sample fits: --strategy fsdp shares the state out over the workers";
-    case StateSharing::Part:
-      return "not even one sample fits: --set strategy.stage=3 and more workers share more of the state out";
-    case StateSharing::All:
-      break;
-  }
-  return "not even one sample fits: it needs more workers that share the parameters";
+  std::string more = "it needs more workers that share the parameters";
+  if (memory.sharing == StateSharing::None) more = "--strategy fsdp shares the state out over the workers";
+  if (memory.sharing == StateSharing::Part)
+    more = "--set strategy.stage=3 and more workers share more of the state out";
+  return "not even one sample fits: " + more + "; 'simsync search --method coordinate' looks for a layout that fits";
 }
 
 }  // namespace simsync

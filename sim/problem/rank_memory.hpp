@@ -5,6 +5,7 @@
 #include "models/memory.hpp"
 #include "models/profile.hpp"
 #include "platforms/cluster.hpp"
+#include "strategies/stage_model.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync {
@@ -32,6 +33,10 @@ struct RankMemory {
 /// the gradients of one block. Batch and precision are those of `profile`.
 RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strategy& strategy, const Profile& profile,
                        const OptimizerState& optimizer = {});
+
+/// The same of the fullest of these stages (stage_models), without what would help where it does not fit.
+RankMemory stage_memory(const std::vector<StageModel>& stages, const Cluster& cluster, const Strategy& strategy,
+                        const Profile& profile, const OptimizerState& optimizer = {});
 
 /// `needs about 3.20 GiB, T4 leaves 14.32 GiB of 16.00 GiB`.
 std::string memory_text(const RankMemory& memory);

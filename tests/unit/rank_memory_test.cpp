@@ -102,7 +102,9 @@ TEST_CASE("what does not fit comes with the changes that make it fit", "[memory]
   const RankMemory plain = memory_of("ddp", {}, "gpt2-xl");
   CHECK(!plain.fits());
   CHECK(plain.largest_batch == 0);
-  CHECK(remedy_text(plain) == "not even one sample fits: --strategy fsdp shares the state out over the workers");
+  CHECK(remedy_text(plain) ==
+        "not even one sample fits: --strategy fsdp shares the state out over the workers; 'simsync search --method "
+        "coordinate' looks for a layout that fits");
   const auto sharded = [](std::int64_t batch, std::vector<std::pair<std::string, std::string>> settings = {}) {
     settings.emplace_back("precision", "amp");
     return prepare({.model = "gpt2-xl",
@@ -136,7 +138,9 @@ TEST_CASE("what does not fit comes with the changes that make it fit", "[memory]
   RankMemory one = many;
   one.largest_batch = 0;
   one.changes.clear();
-  CHECK(remedy_text(one) == "not even one sample fits: it needs more workers that share the parameters");
+  CHECK(remedy_text(one) ==
+        "not even one sample fits: it needs more workers that share the parameters; 'simsync search --method "
+        "coordinate' looks for a layout that fits");
 }
 
 TEST_CASE("where no smaller batch helps, more of the state is shared out", "[memory]") {

@@ -1,0 +1,272 @@
+#include "cli/search_layouts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "base/output_file.hpp"
+#include "base/parse_units.hpp"
+#include "base/wrap.hpp"
+#include "cli/interruption.hpp"
+#include "cli/layout_report.hpp"
+#include "cli/search_question.hpp"
+#include "cli/terminal.hpp"
+#include "cli/worker_pool.hpp"
+#include "sim/engine/engine.hpp"
+#include "sim/problem/layout_question.hpp"
+#include "strategies/reader.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr double kSecondsPerHour = 3600.0;
+
+std::map<std::string, std::string> split_settings(const LayoutSearchFlags& flags, PredictRequest& request) {
+  std::map<std::string, std::string> space;
+  const std::string prefix = kSpacePrefix;
+  for (const auto& [key, value] : flags.settings) {
+    if (key.starts_with(prefix)) {
+      space[key.substr(prefix.size())] = value;
+    } else {
+      request.settings.emplace_back(key, value);
+    }
+  }
+  return space;
+}
+
+/// One number of workers.
+class LayoutRun {
+public:
+  LayoutRun(const LayoutSearchFlags& flags, int workers, Inputs& inputs)
+      : flags_(flags),
+        request_(request_of(flags, workers)),
+        question_(request_, flags.samples, inputs),
+        inputs_(inputs) {
+    PredictRequest unused;
+    const LayoutSpace space =
+        layout_space(split_settings(flags, unused), question_.model(), question_.cluster(), question_.task());
+    result_ = search_layouts(
+        space, question_.task(), [this](const Layout& layout) { return question_.cost(layout); }, flags.options,
+        [] { return HeldInterruption::signal() != 0; });
+  }
+
+  [[nodiscard]] const LayoutSearchResult& result() const { return result_; }
+  [[nodiscard]] LayoutQuestion& question() { return question_; }
+  [[nodiscard]] const LayoutQuestion& question() const { return question_; }
+  [[nodiscard]] bool found() const { return !result_.evaluated.empty() && result_.evaluated.front().cost.fits(); }
+
+  /// Of these layouts, by their plans; those that are too large to simulate stay without a replay.
+  std::vector<ShownLayout> replayed(const std::vector<EvaluatedLayout>& layouts, Solver solver) {
+    std::vector<ShownLayout> out;
+    for (const EvaluatedLayout& one : layouts) out.push_back({.found = one, .replayed = {}, .solver = {}});
+    (void)run_in_processes(
+        out.size(), flags_.jobs, [&](std::size_t i) { return replay_text(layouts[i].layout, solver); },
+        [&](std::size_t i, const std::string& text) {
+          if (text.empty()) return;
+          out[i].replayed = Seconds{parse_number(text).value()};
+          out[i].solver = name_of(solver);
+        },
+        [] { return HeldInterruption::signal() != 0; });
+    return out;
+  }
+
+private:
+  static PredictRequest request_of(const LayoutSearchFlags& flags, int workers) {
+    PredictRequest request = flags.request;
+    request.workers = workers;
+    (void)split_settings(flags, request);
+    return request;
+  }
+
+  std::string replay_text(const Layout& layout, Solver solver) {
+    try {
+      Problem problem = prepare(question_.request_for(layout), inputs_);
+      problem.options.solver = solver;
+      return fmt::format("{:.17g}", replay(problem.plan, problem.cluster, problem.options).step.value());
+    } catch (const PlanError&) {
+      return {};
+    }
+  }
+
+  const LayoutSearchFlags& flags_;
+  PredictRequest request_;
+  LayoutQuestion question_;
+  Inputs& inputs_;
+  LayoutSearchResult result_;
+};
+
+int nodes_of(const LayoutQuestion& question) {
+  std::set<int> nodes;
+  for (const Place& worker : question.cluster().workers(question.task().workers)) nodes.insert(worker.node);
+  return static_cast<int>(nodes.size());
+}
+
+std::string precision_of(const LayoutSearchFlags& flags, const LayoutQuestion& question) {
+  std::string out = question.cluster().precision;
+  for (const auto& [key, value] : flags.settings)
+    if (key == "precision") out = value;
+  return out;
+}
+
+std::string memory_text_of(LayoutQuestion& question, const Layout& layout) {
+  return memory_text(question.memory(layout));
+}
+
+std::string step_text(const LayoutSearchFlags& flags, const LayoutQuestion& question, const ShownLayout& shown) {
+  const double samples = static_cast<double>(question.task().samples) / shown.step().value();
+  std::string out =
+      fmt::format("{} ({:.4g} {}s/s", format_seconds(shown.step()), samples, question.model().sample_unit());
+  if (const auto share = model_flops_utilization(question, precision_of(flags, question), shown.step()))
+    out += fmt::format(", {:.1f} % of the devices' peak", 100.0 * *share);
+  out += ")";
+  out += shown.replayed
+             ? fmt::format(", replayed ({}); estimate {}", shown.solver, format_seconds(shown.found.cost.step))
+             : ", estimated: too large to be replayed";
+  return out;
+}
+
+void print_heading(const LayoutSearchFlags& flags, LayoutRun& run) {
+  const LayoutQuestion& question = run.question();
+  std::string method;
+  for (const auto& [word, value] : layout_method_words())
+    if (value == flags.options.method) method = word;
+  std::cout << wrapped(fmt::format("{} on {}, {} workers, {} samples a step: layouts by {}, seed {}",
+                                   question.model().name(), question.cluster().name, question.task().workers,
+                                   question.task().samples, method, flags.options.seed),
+                       terminal_style().width)
+            << '\n';
+  const LayoutSearchResult& result = run.result();
+  print_line("layouts", fmt::format("{} estimated, of which {} do not fit into memory; {} more cannot be",
+                                    result.evaluated.size(), result.misfits(), result.impossible));
+}
+
+/// What the best layout moves, beside what no layout can do without.
+std::string sent_text(LayoutQuestion& question, const Layout& layout) {
+  const SentBytes sent = question.sent(layout);
+  std::vector<std::string> parts;
+  const auto add = [&](double bytes, const char* to) {
+    if (bytes > 0.0) parts.push_back(fmt::format("{} {}", format_bytes(bytes), to));
+  };
+  add(sent.tensor, "among tensor-parallel ranks");
+  add(sent.stages, "between stages");
+  add(sent.gradients, "among replicas");
+  if (parts.empty()) return "nothing";
+  return fmt::format(
+      "{} a step by the busiest rank. Without a pipeline the best grids of its dense layers alone send {}",
+      fmt::join(parts, ", "), format_bytes(question.least_bytes_sent()));
+}
+
+/// What every family comes to, so that the gain over each is seen.
+void print_families(LayoutRun& run, const ShownLayout& best) {
+  const LayoutTask& task = run.question().task();
+  for (const EvaluatedLayout& one : best_of_families(run.result())) {
+    const std::string text = text_of(one.layout, task);
+    const std::string label = name_of(family_of(one.layout));
+    if (!one.cost.fits()) {
+      print_line(label, fmt::format("none fits; least is missing with {}: {}", text,
+                                    format_bytes(static_cast<double>(one.cost.over.count))));
+    } else {
+      print_line(label, fmt::format("{} estimated ({:.2f}x the best), {}", format_seconds(one.cost.step),
+                                    one.cost.step / best.found.cost.step, text));
+    }
+  }
+}
+
+double node_hours(const LayoutQuestion& question, Seconds step) {
+  constexpr double kSamples = 1e6;
+  return nodes_of(question) * step.value() / kSecondsPerHour * kSamples / static_cast<double>(question.task().samples);
+}
+
+/// The same samples a step on fewer nodes.
+void print_cheapest(const LayoutSearchFlags& flags, LayoutRun& whole, const ShownLayout& best, Inputs& inputs) {
+  const double price = *flags.price_per_node_hour;
+  const int per_node = flags.request.workers / nodes_of(whole.question());
+  const auto line = [&](const LayoutQuestion& question, const ShownLayout& shown) {
+    const double hours = node_hours(question, shown.step());
+    return fmt::format("{} node{}, {}: {:.4g} node-hours, {:.4g} for a million samples; {}", nodes_of(question),
+                       nodes_of(question) == 1 ? "" : "s", format_seconds(shown.step()), hours, price * hours,
+                       text_of(shown.found.layout, question.task()));
+  };
+  print_line("fastest", line(whole.question(), best));
+  std::string cheapest = line(whole.question(), best);
+  double least = node_hours(whole.question(), best.step());
+  for (int nodes = nodes_of(whole.question()) / 2; nodes >= 1; nodes /= 2) {
+    std::optional<LayoutRun> run;
+    try {
+      run.emplace(flags, nodes * per_node, inputs);
+    } catch (const InputError&) {
+      continue;  // no mesh divides that
+    }
+    if (!run->found()) break;
+    const ShownLayout here = run->replayed({run->result().evaluated.front()}, Solver::Native).front();
+    const double hours = node_hours(run->question(), here.step());
+    if (hours >= least) continue;
+    least = hours;
+    cheapest = line(run->question(), here);
+  }
+  print_line("cheapest", cheapest);
+}
+
+void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std::vector<ShownLayout>& replayed) {
+  std::string text = layout_csv_header() + "\n";
+  for (const EvaluatedLayout& one : run.result().evaluated) {
+    const auto known = std::find_if(replayed.begin(), replayed.end(),
+                                    [&](const ShownLayout& shown) { return shown.found.layout == one.layout; });
+    text += layout_csv_row(run.question(),
+                           known != replayed.end() ? *known : ShownLayout{.found = one, .replayed = {}, .solver = {}}) +
+            "\n";
+  }
+  if (flags.csv == "-") {
+    std::cout << text;
+  } else {
+    write_file(flags.csv, text);
+  }
+}
+
+[[noreturn]] void refuse(LayoutRun& run) {
+  if (run.result().evaluated.empty())
+    throw PlanError("no layout can be: heads or blocks of the model do not divide by any of them");
+  const EvaluatedLayout& least = run.result().evaluated.front();
+  throw InputError(fmt::format("none of {} layouts fits into memory; least is missing with {}",
+                               run.result().evaluated.size(), text_of(least.layout, run.question().task())),
+                   fmt::format("it {}: more workers share out more", memory_text_of(run.question(), least.layout)));
+}
+
+}  // namespace
+
+void search_for_layout(const LayoutSearchFlags& flags) {
+  Inputs inputs;
+  std::optional<HeldInterruption> held;
+  held.emplace();
+  LayoutRun run(flags, flags.request.workers, inputs);
+  if (HeldInterruption::signal() != 0)
+    end_interrupted(HeldInterruption::signal(),
+                    fmt::format("interrupted: {} layouts were estimated", run.result().evaluated.size()));
+  if (!run.found()) refuse(run);
+  std::vector<EvaluatedLayout> shortlist = run.result().evaluated;
+  std::erase_if(shortlist, [](const EvaluatedLayout& one) { return !one.cost.fits(); });
+  shortlist.resize(std::min(shortlist.size(), static_cast<std::size_t>(flags.replays)));
+  std::vector<ShownLayout> replayed = run.replayed(shortlist, Solver::Native);
+  ShownLayout best = *std::min_element(replayed.begin(), replayed.end(),
+                                       [](const ShownLayout& a, const ShownLayout& b) { return a.step() < b.step(); });
+  if (best.replayed) best = run.replayed({best.found}, Solver::SimGrid).front();
+  held.reset();
+  if (!flags.out.empty())
+    write_file(flags.out, to_yaml(run.question().strategy(best.found.layout), run.question().model()));
+  if (!flags.csv.empty()) write_table(flags, run, replayed);
+  if (flags.csv == "-") return;
+  print_heading(flags, run);
+  print_line("best", text_of(best.found.layout, run.question().task()));
+  print_line("step", step_text(flags, run.question(), best));
+  print_line("memory", memory_text_of(run.question(), best.found.layout));
+  print_line("sends", sent_text(run.question(), best.found.layout));
+  std::cout << "The best by estimate of each kind of parallelism beside that over data:\n";
+  print_families(run, best);
+  if (flags.price_per_node_hour) print_cheapest(flags, run, best, inputs);
+}
+
+}  // namespace simsync

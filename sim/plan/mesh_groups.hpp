@@ -1,0 +1,62 @@
+// Groups of a mesh and what their collectives take, for estimates. Private to sim/plan.
+#pragma once
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "sim/plan/collective_table.hpp"
+#include "strategies/model_parallel.hpp"
+
+namespace simsync::detail {
+
+/// Alike groups that work at the same time, by one of them.
+struct MeshGroup {
+  const GroupCosts* costs = nullptr;
+  /// What one of them has of the NICs that it uses, 0 to 1: others of the same node use them, too.
+  double nic_share = 1.0;
+};
+
+/// Which ranks of a stage belong together.
+enum class MeshGroupKind : std::uint8_t {
+  Tensor,         ///< that split layers
+  Replicas,       ///< that hold the same variables
+  Shard,          ///< `size` neighbors of these, which share out state
+  ShardReplicas,  ///< of each `size` of these one, which hold the same share
+  Stage,          ///< all
+  Next,           ///< a rank of it and one of the next stage; of the last: of the first
+};
+
+class MeshGroups {
+public:
+  /// Keeps a reference. @throws PlanError when the cluster has fewer GPUs than `workers`.
+  MeshGroups(const Cluster& cluster, int workers);
+
+  /// Which group of a stage. Kept as long as this lives.
+  struct Question {
+    MeshGroupKind kind = MeshGroupKind::Replicas;
+    int stage = 0;
+    int size = 0;  ///< of Shard and ShardReplicas
+    friend auto operator<=>(const Question&, const Question&) = default;
+  };
+  MeshGroup group(const ModelMesh& mesh, const Question& question);
+  /// s, alone but for alike groups that share its NICs.
+  [[nodiscard]] double time(const MeshGroup& group, const CollectiveKind& kind, double bytes) const;
+  /// By how much the slowest rank of a stage is slower than the profile's device, with what it varies by.
+  [[nodiscard]] double slowdown(const ModelMesh& mesh, int stage) const;
+
+private:
+  [[nodiscard]] std::vector<int> members(const ModelMesh& mesh, const Question& question) const;
+  [[nodiscard]] double nic_share(const ModelMesh& mesh, const std::vector<Place>& group) const;
+  const GroupCosts* costs_of(const std::vector<Place>& places);
+
+  const Cluster& cluster_;
+  std::vector<Place> ranks_;
+  CollectiveTable table_;
+  std::map<std::tuple<int, int, Question>, MeshGroup> groups_;  ///< by tensor-parallel ranks and stages of the mesh
+  /// By where ranks lie from the first one's node on and, where nodes differ, which node that is.
+  std::map<std::pair<int, std::vector<Place>>, std::unique_ptr<GroupCosts>> costs_;
+};
+
+}  // namespace simsync::detail

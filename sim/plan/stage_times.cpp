@@ -1,0 +1,53 @@
+#include "sim/plan/stage_times.hpp"
+
+#include "models/precision.hpp"
+#include "sim/plan/plan_writer.hpp"
+
+namespace simsync::detail {
+namespace {
+
+CollectiveKind kind_of(BoxingOp boxing) {
+  if (boxing == BoxingOp::ReduceScatter) return {.primitive = CollectivePrimitive::ReduceScatter};
+  return {.primitive = boxing == BoxingOp::AllGather ? CollectivePrimitive::AllGather : CollectivePrimitive::AllReduce,
+          .algorithm = CollectiveAlgorithm::Auto};
+}
+
+}  // namespace
+
+double StageTimes::collective(MeshGroupKind group, const CollectiveKind& kind, double bytes, int size) {
+  const MeshGroup among = groups_.group(mesh_, {.kind = group, .stage = stage_, .size = size});
+  if (among.costs->shape.ranks() < 2 || bytes <= 0.0) return 0.0;
+  return groups_.time(among, kind, bytes) + graph_.per_operation_cost.value();
+}
+
+StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
+  const double slowdown = groups_.slowdown(mesh_, stage_);
+  StageWork out{.forward = {}, .backward = {}, .weight = {}, .update = profile.update.value()};
+  for (LayerId id = 0; id < part.model.layer_count(); ++id) {
+    const bool again = !profile.recomputed.empty() && profile.recomputed[id];
+    const double ahead = boxing(part.boxing.before_forward[id], profile);
+    const double back = boxing(part.boxing.before_backward[id], profile) + (again ? ahead : 0.0);
+    const double forward = slowdown * profile.layers[id].forward.value();
+    const double backward = slowdown * profile.layers[id].backward.value();
+    const LayerKind kind = part.model.layer(id).kind;
+    const bool has_product = kind == LayerKind::Dense || kind == LayerKind::Conv;
+    out.weight.push_back(has_product ? kWeightShare * backward : 0.0);
+    out.forward.push_back(forward + ahead);
+    out.backward.push_back(backward + (again ? forward : 0.0) + back);
+    out.tensor += ahead + back;
+  }
+  return out;
+}
+
+double StageTimes::boxing(const std::vector<TensorBoxing>& steps, const Profile& profile) {
+  double time = 0.0;
+  for (const TensorBoxing& step : steps) {
+    const double width = has_half_activations(profile.precision) ? 0.5 : 1.0;
+    double bytes = width * step.bytes * static_cast<double>(profile.batch);
+    if (step.op == BoxingOp::AllGather) bytes /= mesh_.tensor();
+    time += collective(MeshGroupKind::Tensor, kind_of(step.op), bytes);
+  }
+  return time;
+}
+
+}  // namespace simsync::detail

@@ -1,0 +1,380 @@
+#include "sim/plan/stages_estimate.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "models/precision.hpp"
+#include "sim/plan/estimate_context.hpp"
+#include "sim/plan/fusion.hpp"
+#include "sim/plan/mesh_groups.hpp"
+#include "sim/plan/stage_profile.hpp"
+#include "sim/plan/stage_times.hpp"
+#include "sim/plan/units.hpp"
+#include "strategies/pipeline/pipeline_timing.hpp"
+#include "strategies/wire_bytes.hpp"
+
+namespace simsync {
+namespace {
+
+using detail::MeshGroup;
+using detail::MeshGroupKind;
+using detail::MeshGroups;
+using detail::Resource;
+using detail::StageTimes;
+using detail::StageWork;
+
+CollectiveKind automatic(CollectivePrimitive primitive) {
+  return {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto};
+}
+
+/// Gradients that leave together.
+struct Message {
+  double ready = 0.0;
+  double time = 0.0;      ///< over those that share out the state, or over all replicas
+  double replicas = 0.0;  ///< of its share, over groups that do
+};
+
+/// A unit of sharded variables in one chunk.
+struct ShardedUnit {
+  bool root = false;  ///< kept from its forward pass on
+  double gather = 0.0;
+  double reduce = 0.0;
+  double replicas = 0.0;
+  double forward = 0.0;  ///< compute of its layers
+  double backward = 0.0;
+};
+
+}  // namespace
+
+struct StagesEstimator::Parts {
+  const Model& model;
+  const Cluster& cluster;
+  int workers;
+  MeshGroups groups;
+  using Cut = std::tuple<int, int, int, bool>;  ///< tensor, pipeline, chunks, sequence
+  std::map<Cut, std::vector<StageModel>> stages = {};
+
+  static Cut cut_of(const ModelParallel& parallel) {
+    return {parallel.tensor, parallel.pipeline, parallel.chunks, parallel.sequence};
+  }
+};
+
+namespace {
+
+/// One strategy.
+class StagesEstimate {
+public:
+  StagesEstimate(MeshGroups& groups, const std::vector<StageModel>& parts, const Model& model, const Strategy& strategy,
+                 const Profile& profile)
+      : groups_(groups),
+        parts_(parts),
+        strategy_(strategy),
+        graph_(strategy.graph),
+        profile_(profile),
+        mesh_(graph_.parallel, graph_.workers),
+        sharded_(has_sharded(strategy)),
+        shard_ranks_(sharded_ ? graph_.sharding.group_of(mesh_.replicas()) : 1) {
+    for (int stage = 0; stage < mesh_.stages(); ++stage) {
+      const StageModel& part = parts_[index(stage)];
+      const Profile of_stage = graph_.parallel.is_trivial() ? profile : stage_profile(profile, model, part);
+      strategies_.push_back(stage_strategy(strategy, part));
+      work_.push_back(StageTimes(groups_, mesh_, strategy_, stage).work(part, of_stage));
+      units_.emplace_back();
+      if (sharded_) units_.back() = units_of(part.model, strategies_.back());
+    }
+  }
+
+  Evaluation run() {
+    const PipelineShape shape = graph_.parallel.shape(graph_.micro_steps);
+    PipelineTimes times;
+    for (int stage = 0; stage < mesh_.stages(); ++stage) {
+      times.chunks.emplace_back();
+      for (int chunk = 0; chunk < graph_.parallel.chunks; ++chunk)
+        times.chunks.back().push_back(chunk_times(stage, chunk));
+      times.transfers.emplace_back(transfer_after(stage));
+    }
+    const PipelineTiming timing = time_pipeline(shape, times);
+    Evaluation out{.step = timing.makespan, .bound = {}, .loads = {}};
+    double late = 0.0;  // by how much the first gather holds up the whole step
+    for (int stage = 0; stage < mesh_.stages(); ++stage) {
+      const std::vector<TimedTask>& tasks = timing.stages[index(stage)];
+      out.step = std::max(out.step, Seconds{end_of(stage, tasks)});
+      late = std::max(late, late_by_gather(stage) - tasks.front().begin.value());
+      add_loads(stage, out.loads);
+    }
+    out.step += Seconds{late};
+    out.bound = std::max(out.loads.compute, out.loads.collectives);
+    out.step = std::max(out.step, out.bound);
+    return out;
+  }
+
+private:
+  static std::size_t index(int number) { return static_cast<std::size_t>(number); }
+  [[nodiscard]] const StageChunk& chunk_of(int stage, int chunk) const {
+    return parts_[index(stage)].chunks[index(chunk)];
+  }
+  [[nodiscard]] const StageWork& work(int stage) const { return work_[index(stage)]; }
+  double collective(int stage, MeshGroupKind group, const CollectiveKind& kind, double bytes, int size = 0) {
+    return StageTimes(groups_, mesh_, strategy_, stage).collective(group, kind, bytes, size);
+  }
+
+  [[nodiscard]] bool gathers_each_pass() const { return sharded_ && shard_ranks_ > 1 && graph_.sharding.stage == 3; }
+  [[nodiscard]] bool reduces_each_pass() const { return sharded_ && graph_.sharding.reduces_early(); }
+
+  ChunkTimes chunk_times(int stage, int chunk) {
+    const auto [begin, end, received] = chunk_of(stage, chunk);
+    const StageWork& of = work(stage);
+    double forward = 0.0;
+    double backward = 0.0;
+    double weight = 0.0;
+    for (LayerId id = begin; id < end; ++id) {
+      forward += of.forward[id];
+      backward += of.backward[id];
+      weight += of.weight[id];
+    }
+    if (gathers_each_pass() || reduces_each_pass()) {
+      const std::vector<ShardedUnit> units = units_in(stage, chunk);
+      if (gathers_each_pass()) forward = std::max(forward, forward_beside_gathers(units));
+      const double beside = backward_beside_exchange(units);
+      weight *= backward > 0.0 ? std::max(1.0, beside / backward) : 1.0;
+      backward = std::max(backward, beside);
+    }
+    if (graph_.parallel.schedule != PipelineSchedule::ZeroBubble) weight = 0.0;
+    return {
+        .forward = Seconds{forward}, .backward_input = Seconds{backward - weight}, .backward_weight = Seconds{weight}};
+  }
+
+  /// Of activations of a micro-step to the next model chunk.
+  Seconds transfer_after(int stage) {
+    if (mesh_.stages() == 1) return {};
+    const int next = (stage + 1) % mesh_.stages();
+    const bool wraps = next == 0;
+    if (wraps && graph_.parallel.chunks == 1) return {};
+    const double width = has_half_activations(profile_.precision) ? 0.5 : 1.0;
+    const double bytes = width * chunk_of(next, wraps ? 1 : 0).received_bytes * static_cast<double>(profile_.batch);
+    return Seconds{collective(stage, MeshGroupKind::Next, automatic(CollectivePrimitive::SendReceive), bytes)};
+  }
+
+  [[nodiscard]] double bytes_of(int stage, const std::vector<VariableId>& variables,
+                                const std::optional<DType>& dtype) const {
+    const Model& model = parts_[index(stage)].model;
+    double bytes = 0.0;
+    for (const VariableId id : variables)
+      bytes +=
+          static_cast<double>(model.variable(id).elements()) * width_of(model.variable(id), dtype, profile_.precision);
+    return bytes;
+  }
+
+  ShardedUnit times_of(int stage, const Unit& unit) {
+    const Sharding& sharding = graph_.sharding;
+    const double reduced = bytes_of(stage, unit.variables, sharding.reduce_dtype);
+    ShardedUnit out{.root = unit.root};
+    if (shard_ranks_ > 1) {
+      const double gathered = bytes_of(stage, unit.variables, sharding.param_dtype) / shard_ranks_;
+      out.gather =
+          collective(stage, MeshGroupKind::Shard, automatic(CollectivePrimitive::AllGather), gathered, shard_ranks_);
+      out.reduce =
+          collective(stage, MeshGroupKind::Shard, automatic(CollectivePrimitive::ReduceScatter), reduced, shard_ranks_);
+    }
+    if (shard_ranks_ < mesh_.replicas())
+      out.replicas = collective(stage, MeshGroupKind::ShardReplicas,
+                                {.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm},
+                                reduced / shard_ranks_, shard_ranks_);
+    return out;
+  }
+
+  /// Units that begin in a chunk, with the compute of the layers from there on.
+  std::vector<ShardedUnit> units_in(int stage, int chunk) {
+    const auto [begin, end, received] = chunk_of(stage, chunk);
+    std::vector<ShardedUnit> out;
+    std::vector<LayerId> first;
+    for (const Unit& unit : units_[index(stage)]) {
+      const LayerId at = unit.root ? begin : unit.first;
+      if (at < begin || at >= end || (unit.root && chunk > 0)) continue;
+      out.push_back(times_of(stage, unit));
+      first.push_back(at);
+    }
+    if (out.empty()) return out;
+    std::size_t unit = 0;
+    for (LayerId id = begin; id < end; ++id) {
+      while (unit + 1 < out.size() && first[unit + 1] <= id) ++unit;
+      out[unit].forward += work(stage).forward[id];
+      out[unit].backward += work(stage).backward[id];
+    }
+    return out;
+  }
+
+  /// A unit waits for its own parameters, which are gathered so many units ahead.
+  [[nodiscard]] double forward_beside_gathers(const std::vector<ShardedUnit>& units) const {
+    Resource stream;
+    std::vector<double> computed;
+    const auto ahead = index(graph_.sharding.prefetch) + 1;
+    double now = 0.0;
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      const double there = stream.serve(u >= ahead ? computed[u - ahead] : 0.0, units[u].gather);
+      computed.push_back(now = std::max(now, there) + units[u].forward);
+    }
+    return now;
+  }
+
+  [[nodiscard]] double backward_beside_exchange(const std::vector<ShardedUnit>& units) const {
+    const bool again = gathers_each_pass() && graph_.sharding.reshard_after_forward;
+    const auto ahead = index(graph_.sharding.prefetch) + 1;
+    Resource stream;
+    Resource replicas;
+    double now = 0.0;
+    std::vector<double> there(units.size(), 0.0);
+    std::size_t to_gather = units.size();
+    const auto gather_down_to = [&](std::size_t lowest) {
+      for (; again && to_gather > lowest; --to_gather)
+        if (!units[to_gather - 1].root) there[to_gather - 1] = stream.serve(now, units[to_gather - 1].gather);
+    };
+    gather_down_to(units.size() > ahead ? units.size() - ahead : 0);
+    for (std::size_t u = units.size(); u-- > 0;) {
+      now = std::max(now, there[u]) + units[u].backward;
+      if (reduces_each_pass()) {
+        const double reduced = stream.serve(now, units[u].reduce);
+        if (units[u].replicas > 0.0) replicas.serve(reduced, units[u].replicas);
+      }
+      gather_down_to(u > ahead ? u - ahead : 0);
+    }
+    return std::max({now, stream.busy, replicas.busy});
+  }
+
+  /// When the gradients of each layer are there: after its chunk's last backward pass has got to it.
+  [[nodiscard]] std::vector<double> gradients_ready(int stage, const std::vector<TimedTask>& tasks) const {
+    std::vector<double> out(parts_[index(stage)].model.layer_count(), 0.0);
+    for (const TimedTask& timed : tasks) {
+      if (timed.task.kind == StageTask::Kind::Forward) continue;
+      const auto [begin, end, received] = chunk_of(stage, timed.task.chunk);
+      double length = 0.0;
+      for (LayerId id = begin; id < end; ++id) length += work(stage).backward[id];
+      const double stretch = length > 0.0 ? (timed.end - timed.begin).value() / length : 0.0;
+      double now = timed.begin.value();
+      for (LayerId id = end; id-- > begin;) out[id] = std::max(out[id], now += stretch * work(stage).backward[id]);
+    }
+    return out;
+  }
+
+  std::vector<Message> reduced_messages(int stage, const std::vector<double>& ready) {
+    const StageModel& part = parts_[index(stage)];
+    const Strategy& strategy = strategies_[index(stage)];
+    std::vector<Gradient> dense;
+    for (const VariableId id : part.model.backward_order()) {
+      const Variable& variable = part.model.variable(id);
+      const VariableStrategy& how = strategy.variables[id];
+      dense.push_back({.variable = id,
+                       .bytes = wire_bytes(variable, how, variable.elements(), graph_.micro_steps * profile_.batch),
+                       .ready = Seconds{ready[variable.layer]}});
+    }
+    const CollectiveKind kind{.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm};
+    const auto time = [&](double bytes) { return collective(stage, MeshGroupKind::Replicas, kind, bytes); };
+    std::vector<Message> out;
+    for (const Bucket& bucket : fuse(graph_.fusion, dense, [&](double bytes) { return Seconds{time(bytes)}; })) {
+      Message message{.ready = 0.0, .time = time(bucket.bytes) + bucket.wait.value()};
+      for (const std::size_t member : bucket.members)
+        message.ready = std::max(message.ready, dense[member].ready.value());
+      out.push_back(message);
+    }
+    return out;
+  }
+
+  std::vector<Message> sharded_messages(int stage, const std::vector<double>& ready) {
+    std::vector<Message> out;
+    const std::vector<Unit>& units = units_[index(stage)];
+    for (std::size_t u = units.size(); u-- > 0;) {
+      const ShardedUnit times = times_of(stage, units[u]);
+      out.push_back({.ready = ready[units[u].first], .time = times.reduce, .replicas = times.replicas});
+    }
+    return out;
+  }
+
+  /// When a stage has updated its variables.
+  double end_of(int stage, const std::vector<TimedTask>& tasks) {
+    const double computed = tasks.back().end.value();
+    double end = computed;
+    if (mesh_.replicas() > 1) {
+      const std::vector<double> ready = gradients_ready(stage, tasks);
+      std::vector<Message> messages = sharded_ ? sharded_messages(stage, ready) : reduced_messages(stage, ready);
+      // What was reduced in every pass is through but for the last.
+      if (reduces_each_pass() && !messages.empty()) messages.erase(messages.begin(), messages.end() - 1);
+      Resource stream;
+      Resource replicas;
+      for (const Message& message : messages) {
+        const double from = graph_.overlap == Overlap::None ? computed : message.ready;
+        const double through = stream.serve(from, message.time);
+        end = std::max({end, through, replicas.serve(through, message.replicas)});
+        exchange_ = std::max(exchange_, stream.busy);
+      }
+    }
+    return end + work(stage).update / shard_ranks_;
+  }
+
+  /// Below stage 3 of ZeRO: the first forward pass of a step waits for the parameters, unit by unit.
+  double late_by_gather(int stage) {
+    if (!sharded_ || shard_ranks_ < 2 || graph_.sharding.stage == 3) return 0.0;
+    double late = 0.0;
+    for (int chunk = 0; chunk < graph_.parallel.chunks; ++chunk) {
+      Resource stream;
+      double now = 0.0;
+      double computed = 0.0;
+      for (const ShardedUnit& unit : units_in(stage, chunk)) {
+        now = std::max(now, stream.serve(0.0, unit.gather)) + unit.forward;
+        computed += unit.forward;
+      }
+      late += graph_.sharding.overlap_gather ? now - computed : stream.busy;
+      if (graph_.sharding.overlap_gather) break;  // those of later chunks are there by then
+    }
+    return late;
+  }
+
+  void add_loads(int stage, StepLoads& loads) const {
+    const StageWork& of = work(stage);
+    double passes = 0.0;
+    for (LayerId id = 0; id < of.forward.size(); ++id) passes += of.forward[id] + of.backward[id];
+    const double computed = graph_.micro_steps * (passes - of.tensor) + of.update / shard_ranks_;
+    loads.compute = std::max(loads.compute, Seconds{computed});
+    loads.collectives = std::max(loads.collectives, Seconds{std::max(exchange_, graph_.micro_steps * of.tensor)});
+  }
+
+  MeshGroups& groups_;
+  const std::vector<StageModel>& parts_;
+  const Strategy& strategy_;
+  const GraphStrategy& graph_;
+  const Profile& profile_;
+  ModelMesh mesh_;
+  bool sharded_;
+  int shard_ranks_;
+  std::vector<Strategy> strategies_;
+  std::vector<StageWork> work_;
+  std::vector<std::vector<Unit>> units_;  ///< by stage; empty where nothing is sharded
+  double exchange_ = 0.0;                 ///< s, of gradients, on the busiest stream
+};
+
+}  // namespace
+
+StagesEstimator::StagesEstimator(const Model& model, const Cluster& cluster, int workers)
+    : parts_(std::make_unique<Parts>(Parts{model, cluster, workers, MeshGroups(cluster, workers)})) {}
+
+StagesEstimator::~StagesEstimator() = default;
+StagesEstimator::StagesEstimator(StagesEstimator&&) noexcept = default;
+
+const std::vector<StageModel>& StagesEstimator::stages(const ModelParallel& parallel) {
+  const auto found = parts_->stages.find(Parts::cut_of(parallel));
+  if (found != parts_->stages.end()) return found->second;
+  return parts_->stages.emplace(Parts::cut_of(parallel), stage_models(parts_->model, parallel)).first->second;
+}
+
+Evaluation StagesEstimator::estimate(const Strategy& strategy, const Profile& profile) {
+  for (const VariableStrategy& entry : strategy.variables) {
+    const bool reduced = std::holds_alternative<AllReduceSynchronizer>(entry.shards.front().synchronizer);
+    if (entry.shards.size() != 1 || !(reduced || is_sharded(entry)) || is_sharded(entry) != has_sharded(strategy))
+      throw PlanError("strategy '" + strategy.name +
+                      "': only variables that are all of them all-reduced or sharded, and whole, are estimated");
+  }
+  return StagesEstimate(parts_->groups, stages(strategy.graph.parallel), parts_->model, strategy, profile).run();
+}
+
+}  // namespace simsync

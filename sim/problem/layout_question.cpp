@@ -1,0 +1,153 @@
+#include "sim/problem/layout_question.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "models/precision.hpp"
+#include "sim/plan/stages_estimate.hpp"
+#include "sim/problem/least_bytes.hpp"
+#include "sim/problem/read_request.hpp"
+#include "strategies/builders.hpp"
+
+namespace simsync {
+
+struct LayoutQuestion::Parts {
+  PredictRequest request;
+  LayoutTask task;
+  Inputs& inputs;
+  detail::ReadRequest read;
+  StagesEstimator estimator;
+  std::map<std::pair<std::int64_t, Recompute>, Profile> profiles = {};
+
+  Parts(PredictRequest asked, const LayoutTask& of, Inputs& given)
+      : request(std::move(asked)),
+        task(of),
+        inputs(given),
+        read(detail::read_request(request, given)),
+        estimator(read.model, read.cluster, of.workers) {}
+
+  const Profile& profile(const Layout& layout, const Strategy& strategy) {
+    const auto found = profiles.find({layout.micro_batch, layout.recompute});
+    if (found != profiles.end()) return found->second;
+    Profile profile = detail::profile_for(read, request, strategy, layout.micro_batch * strategy.graph.micro_steps,
+                                          inputs, read.notes);
+    return profiles.emplace(std::pair{layout.micro_batch, layout.recompute}, std::move(profile)).first->second;
+  }
+};
+
+namespace {
+
+constexpr const char* kStrategyPrefix = "strategy.";
+
+std::optional<std::string> option_of(const std::string& key) {
+  const std::string prefix = kStrategyPrefix;
+  if (!key.starts_with(prefix)) return std::nullopt;
+  return key.substr(prefix.size());
+}
+
+void refuse_what_layouts_say(const PredictRequest& request, const LayoutTask& task) {
+  Layout any{.pipeline = 1, .zero = 1};
+  any.micro_batch = task.samples;
+  const auto said = options_of(any, LayoutTask{.workers = 1, .samples = task.samples});
+  for (const auto& [key, value] : request.settings) {
+    const auto option = option_of(key);
+    if (option && said.contains(*option))
+      throw InputError(fmt::format("--set {}: a search of layouts chooses it by itself", key),
+                       "'simsync list space' shows what can be restricted, with --set space.DIMENSION=VALUES");
+    if (option && !has_option("ddp", *option) && !has_option("fsdp", *option))
+      throw InputError(fmt::format("--set {}: layouts are strategies of ddp and fsdp, which have no such option", key));
+  }
+}
+
+}  // namespace
+
+LayoutQuestion::LayoutQuestion(const PredictRequest& request, std::int64_t samples, Inputs& inputs) {
+  const LayoutTask task{.workers = request.workers, .samples = samples};
+  refuse_what_layouts_say(request, task);
+  PredictRequest asked = request;
+  asked.strategy = "ddp";
+  asked.batch.reset();
+  parts_ = std::make_unique<Parts>(std::move(asked), task, inputs);
+}
+
+LayoutQuestion::~LayoutQuestion() = default;
+LayoutQuestion::LayoutQuestion(LayoutQuestion&&) noexcept = default;
+
+const Model& LayoutQuestion::model() const {
+  return parts_->read.model;
+}
+
+const Cluster& LayoutQuestion::cluster() const {
+  return parts_->read.cluster;
+}
+
+const LayoutTask& LayoutQuestion::task() const {
+  return parts_->task;
+}
+
+PredictRequest LayoutQuestion::request_for(const Layout& layout) const {
+  PredictRequest out = parts_->request;
+  out.strategy = builder_of(layout);
+  out.batch = parts_->task.batch(layout);
+  std::erase_if(out.settings, [&](const auto& setting) {
+    const auto option = option_of(setting.first);
+    return option && !has_option(out.strategy, *option);
+  });
+  for (const auto& [option, value] : options_of(layout, parts_->task))
+    out.settings.emplace_back(kStrategyPrefix + option, value);
+  return out;
+}
+
+Strategy LayoutQuestion::strategy(const Layout& layout) const {
+  std::map<std::string, std::string> options = options_of(layout, parts_->task);
+  for (const auto& [option, value] : parts_->read.settings.strategy)
+    if (has_option(builder_of(layout), option)) options.emplace(option, value);
+  return build_strategy(builder_of(layout), {.model = model(),
+                                             .cluster = cluster(),
+                                             .workers = parts_->task.workers,
+                                             .batch = parts_->task.batch(layout),
+                                             .options = std::move(options),
+                                             .seed = parts_->read.settings.seed});
+}
+
+Evaluation LayoutQuestion::estimate(const Layout& layout) {
+  const Strategy asked = strategy(layout);
+  Profile profile = parts_->profile(layout, asked);
+  profile.micro_steps = asked.graph.micro_steps;
+  return parts_->estimator.estimate(asked, profile);
+}
+
+RankMemory LayoutQuestion::memory(const Layout& layout) {
+  const Strategy asked = strategy(layout);
+  Profile profile = parts_->profile(layout, asked);
+  profile.micro_steps = asked.graph.micro_steps;
+  return stage_memory(parts_->estimator.stages(asked.graph.parallel), cluster(), asked, profile,
+                      parts_->read.settings.optimizer);
+}
+
+SentBytes LayoutQuestion::sent(const Layout& layout) {
+  const Strategy asked = strategy(layout);
+  return sent_bytes(parts_->estimator.stages(asked.graph.parallel), asked, parts_->profile(layout, asked));
+}
+
+double LayoutQuestion::least_bytes_sent() const {
+  constexpr double kSingle = 4.0;
+  constexpr double kHalf = 2.0;
+  const std::string precision = parts_->read.settings.precision.value_or(cluster().precision);
+  return (has_half_activations(precision) ? kHalf : kSingle) *
+         least_elements_sent(model(), parts_->task.workers, parts_->task.samples);
+}
+
+std::optional<LayoutCost> LayoutQuestion::cost(const Layout& layout) {
+  try {
+    const RankMemory needed = memory(layout);
+    LayoutCost out{.step = estimate(layout).step};
+    if (!needed.fits() && !parts_->read.settings.ignore_memory)
+      out.over.count = needed.need.total().count - needed.usable.count;
+    return out;
+  } catch (const PlanError&) {
+    return std::nullopt;  // as a sweep skips it
+  }
+}
+
+}  // namespace simsync

@@ -1,0 +1,47 @@
+// Many layouts of one question: what each is estimated to take, and whether it fits.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "sim/plan/sent_bytes.hpp"
+#include "sim/problem/problem.hpp"
+#include "strategies/evaluator.hpp"
+#include "strategies/layouts/layout_search.hpp"
+
+namespace simsync {
+
+class LayoutQuestion {
+public:
+  /// Reads what `request` names; its strategy and its batch count for nothing, and options of strategies that a layout
+  /// says itself are refused. `samples` are those of a step over all replicas. `inputs` must outlive it.
+  /// @throws InputError, PlanError as prepare().
+  LayoutQuestion(const PredictRequest& request, std::int64_t samples, Inputs& inputs);
+  ~LayoutQuestion();
+  LayoutQuestion(LayoutQuestion&&) noexcept;
+  LayoutQuestion& operator=(LayoutQuestion&&) = delete;
+
+  [[nodiscard]] const Model& model() const;
+  [[nodiscard]] const Cluster& cluster() const;  ///< with as many nodes as take part
+  [[nodiscard]] const LayoutTask& task() const;
+
+  /// By StagesEstimator and stage_memory. Nothing where the layout cannot be. Takes what is over as 0 where memory is
+  /// ignored.
+  std::optional<LayoutCost> cost(const Layout& layout);
+  /// Of a layout that can be, for prepare().
+  [[nodiscard]] PredictRequest request_for(const Layout& layout) const;
+  [[nodiscard]] Strategy strategy(const Layout& layout) const;
+  /// Its estimate in full. @throws PlanError where the layout cannot be.
+  Evaluation estimate(const Layout& layout);
+  RankMemory memory(const Layout& layout);
+  /// Of the busiest rank. @throws PlanError where the layout cannot be.
+  SentBytes sent(const Layout& layout);
+  /// least_elements_sent of the task, in bytes of the precision.
+  [[nodiscard]] double least_bytes_sent() const;
+
+private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace simsync

@@ -1,0 +1,48 @@
+#include "strategies/layouts/layout.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace simsync {
+
+bool LayoutTask::divides(const Layout& layout) const {
+  if (workers % layout.ranks() != 0 || samples % replicas(layout) != 0 || batch(layout) % layout.micro_batch != 0)
+    return false;
+  if (layout.sequence && layout.tensor == 1) return false;
+  if (layout.zero > 0 && replicas(layout) == 1) return false;
+  const bool interleaved = layout.schedule == PipelineSchedule::Interleaved;
+  if (interleaved != (layout.chunks > 1)) return false;
+  if (layout.pipeline == 1)
+    return layout.schedule == PipelineSchedule::OneForwardOneBackward;  // one stage has one order
+  return !interleaved || micro_steps(layout) % layout.pipeline == 0;
+}
+
+const char* builder_of(const Layout& layout) {
+  return layout.zero == 0 ? "ddp" : "fsdp";
+}
+
+std::map<std::string, std::string> options_of(const Layout& layout, const LayoutTask& task) {
+  std::map<std::string, std::string> out{
+      {"tensor", fmt::format("{}", layout.tensor)},     {"pipeline", fmt::format("{}", layout.pipeline)},
+      {"schedule", name_of(layout.schedule)},           {"chunks", fmt::format("{}", layout.chunks)},
+      {"sequence", layout.sequence ? "true" : "false"}, {"micro_steps", fmt::format("{}", task.micro_steps(layout))},
+      {"recompute", name_of(layout.recompute)}};
+  if (layout.zero > 0) out["stage"] = fmt::format("{}", layout.zero);
+  return out;
+}
+
+std::string text_of(const Layout& layout, const LayoutTask& task) {
+  std::string out = fmt::format("tensor {} x pipeline {}", layout.tensor, layout.pipeline);
+  if (layout.pipeline > 1)
+    out += layout.chunks > 1 ? fmt::format(" ({}, {} chunks)", name_of(layout.schedule), layout.chunks)
+                             : fmt::format(" ({})", name_of(layout.schedule));
+  out += fmt::format(" x data {}", task.replicas(layout));
+  if (layout.sequence) out += ", sequence";
+  if (layout.zero > 0) out += fmt::format(", ZeRO {}", layout.zero);
+  out += fmt::format(", micro-batch {}", layout.micro_batch);
+  if (layout.recompute != Recompute::None) out += fmt::format(", recompute {}", name_of(layout.recompute));
+  return out;
+}
+
+}  // namespace simsync

@@ -1,0 +1,277 @@
+#include "strategies/layouts/layout_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+
+namespace simsync {
+namespace {
+
+struct Mesh {
+  int tensor = 1;
+  int pipeline = 1;
+};
+
+std::vector<Mesh> meshes_of(const LayoutSpace& space, const LayoutTask& task) {
+  std::vector<Mesh> out;
+  for (const int tensor : space.tensor)
+    for (const int pipeline : space.pipeline) {
+      const std::int64_t ranks = static_cast<std::int64_t>(tensor) * pipeline;
+      if (ranks <= task.workers && task.workers % ranks == 0 && task.samples % (task.workers / ranks) == 0)
+        out.push_back({tensor, pipeline});
+    }
+  if (out.empty())
+    throw InputError(
+        fmt::format("no number of tensor-parallel ranks and stages divides {} workers and {} samples of a "
+                    "step",
+                    task.workers, task.samples));
+  return out;
+}
+
+class LayoutSearch {
+public:
+  LayoutSearch(const LayoutSpace& space, const LayoutTask& task, const EvaluateLayout& evaluate,
+               const LayoutSearchOptions& options, const std::function<bool()>& stop)
+      : space_(space),
+        task_(task),
+        evaluate_(evaluate),
+        options_(options),
+        stop_(stop),
+        meshes_(meshes_of(space, task)),
+        random_(options.seed) {
+    for (const PipelineSchedule schedule : space.schedules)
+      for (const int chunks : chunks_of(space, schedule)) orders_.push_back({schedule, chunks});
+  }
+
+  LayoutSearchResult run() {
+    switch (options_.method) {
+      case LayoutMethod::Coordinate:
+        for (const Mesh& mesh : meshes_) descend_on(mesh);
+        break;
+      case LayoutMethod::Exhaustive:
+        go_through_all();
+        break;
+      case LayoutMethod::Anneal:
+        anneal();
+        break;
+      case LayoutMethod::Random:
+        for (std::int64_t i = 0; i < options_.draws && !stopped(); ++i) (void)cost_of(draw(any(meshes_)));
+        break;
+    }
+    LayoutSearchResult out{.evaluated = {}, .impossible = impossible_};
+    for (const auto& [layout, cost] : known_)
+      if (cost) out.evaluated.push_back({layout, *cost});
+    std::stable_sort(out.evaluated.begin(), out.evaluated.end(),
+                     [](const EvaluatedLayout& a, const EvaluatedLayout& b) { return is_better(a.cost, b.cost); });
+    return out;
+  }
+
+private:
+  struct Order {
+    PipelineSchedule schedule;
+    int chunks;
+  };
+  enum class Coordinate { Order, MicroBatch, Recompute, Zero, Sequence };
+  static constexpr Coordinate kCoordinates[] = {Coordinate::Order, Coordinate::MicroBatch, Coordinate::Recompute,
+                                                Coordinate::Zero, Coordinate::Sequence};
+
+  [[nodiscard]] bool stopped() const { return stop_ && stop_(); }
+  template <typename Value>
+  Value any(const std::vector<Value>& values) {
+    return values[static_cast<std::size_t>(random_.below(values.size()))];
+  }
+
+  /// Nothing for what does not divide or cannot be.
+  std::optional<LayoutCost> cost_of(const Layout& layout) {
+    if (!task_.divides(layout)) return std::nullopt;
+    const auto [found, fresh] = known_.try_emplace(layout);
+    if (fresh) {
+      found->second = evaluate_(layout);
+      if (!found->second) ++impossible_;
+    }
+    return found->second;
+  }
+
+  /// The layout with every value of one coordinate, and one stage or one tensor-parallel rank without what needs more.
+  [[nodiscard]] std::vector<Layout> variants(const Layout& layout, Coordinate coordinate) const {
+    std::vector<Layout> out;
+    const auto with = [&](const auto& values, const auto& set) {
+      for (const auto& value : values) {
+        out.push_back(layout);
+        set(out.back(), value);
+      }
+    };
+    switch (coordinate) {
+      case Coordinate::Order:
+        if (layout.pipeline == 1) return {layout};
+        with(orders_, [](Layout& one, const Order& order) {
+          one.schedule = order.schedule;
+          one.chunks = order.chunks;
+        });
+        break;
+      case Coordinate::MicroBatch:
+        with(space_.micro_batch, [](Layout& one, std::int64_t samples) { one.micro_batch = samples; });
+        break;
+      case Coordinate::Recompute:
+        with(space_.recompute, [](Layout& one, Recompute recompute) { one.recompute = recompute; });
+        break;
+      case Coordinate::Zero:
+        with(space_.zero, [&](Layout& one, int zero) { one.zero = task_.replicas(layout) == 1 ? 0 : zero; });
+        break;
+      case Coordinate::Sequence:
+        with(space_.sequence, [&](Layout& one, bool sequence) { one.sequence = sequence && layout.tensor > 1; });
+        break;
+    }
+    return out;
+  }
+
+  /// With the least memory: small micro-batches, all computed again, all shared out.
+  [[nodiscard]] Layout smallest(const Mesh& mesh) const {
+    Layout out{.tensor = mesh.tensor, .pipeline = mesh.pipeline};
+    out.micro_batch = space_.micro_batch.front();
+    out.recompute = *std::max_element(space_.recompute.begin(), space_.recompute.end());
+    out.zero = task_.replicas(out) == 1 ? 0 : space_.zero.back();
+    out.sequence =
+        mesh.tensor > 1 && std::find(space_.sequence.begin(), space_.sequence.end(), true) != space_.sequence.end();
+    if (mesh.tensor > 1 && space_.sequence == std::vector<bool>{false}) out.sequence = false;
+    set_first_order(out);
+    return out;
+  }
+  void set_first_order(Layout& layout) const {
+    if (layout.pipeline == 1) return;
+    layout.schedule = orders_.front().schedule;
+    layout.chunks = orders_.front().chunks;
+  }
+
+  Layout draw(const Mesh& mesh) {
+    Layout out{.tensor = mesh.tensor, .pipeline = mesh.pipeline};
+    for (const Coordinate coordinate : kCoordinates) out = any(variants(out, coordinate));
+    return out;
+  }
+
+  void descend_on(const Mesh& mesh) {
+    for (int start = 0; start <= options_.restarts && !stopped(); ++start)
+      descend(start == 0 ? smallest(mesh) : draw(mesh));
+  }
+
+  void descend(Layout at) {
+    std::optional<LayoutCost> best = cost_of(at);
+    for (bool changed = true; changed && !stopped();) {
+      changed = false;
+      for (const Coordinate coordinate : kCoordinates) {
+        for (const Layout& variant : variants(at, coordinate)) {
+          if (stopped()) return;
+          const auto cost = cost_of(variant);
+          if (!cost || (best && !is_better(*cost, *best))) continue;
+          best = cost;
+          at = variant;
+          changed = true;
+        }
+      }
+    }
+  }
+
+  void go_through_all() {
+    std::vector<Layout> all;
+    for (const Mesh& mesh : meshes_) {
+      std::vector<Layout> here{{.tensor = mesh.tensor, .pipeline = mesh.pipeline}};
+      for (const Coordinate coordinate : kCoordinates) {
+        std::vector<Layout> next;
+        for (const Layout& layout : here)
+          for (const Layout& variant : variants(layout, coordinate)) next.push_back(variant);
+        here = std::move(next);
+      }
+      all.insert(all.end(), here.begin(), here.end());
+      if (static_cast<std::int64_t>(all.size()) > kMostLayouts)
+        throw InputError(fmt::format("an exhaustive search goes through at most {} layouts", kMostLayouts),
+                         "restrict the space with --set space.DIMENSION=VALUES, or search with --method coordinate");
+    }
+    for (const Layout& layout : all) {
+      if (stopped()) return;
+      (void)cost_of(layout);
+    }
+  }
+
+  /// One coordinate or the mesh at random. Steps are compared by their logarithms; a layout that does not fit counts as
+  /// slower by how much it lacks.
+  void anneal() {
+    const auto energy = [](const LayoutCost& cost) {
+      constexpr double kGiB = 1 << 30;
+      return std::log(cost.step.value()) + (cost.fits() ? 0.0 : 1.0 + static_cast<double>(cost.over.count) / kGiB);
+    };
+    std::optional<LayoutCost> now;
+    Layout at;
+    constexpr double kHot = 0.5;
+    constexpr double kCold = 0.005;
+    for (std::int64_t i = 0; i < options_.draws && !stopped(); ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(options_.draws);
+      const double temperature = kHot * std::pow(kCold / kHot, share);
+      const auto choice = static_cast<std::size_t>(random_.below(std::size(kCoordinates) + 1));
+      const Layout next =
+          !now || choice == std::size(kCoordinates) ? moved(at) : any(variants(at, kCoordinates[choice]));
+      const auto cost = cost_of(next);
+      if (!cost) continue;
+      if (now && random_.unit() >= std::exp((energy(*now) - energy(*cost)) / temperature)) continue;
+      now = cost;
+      at = next;
+    }
+  }
+
+  /// To another mesh, with the other coordinates as they are where they can be.
+  Layout moved(Layout layout) {
+    const Mesh mesh = any(meshes_);
+    const bool had_stages = layout.pipeline > 1;
+    layout.tensor = mesh.tensor;
+    layout.pipeline = mesh.pipeline;
+    if (mesh.tensor == 1) layout.sequence = false;
+    if (mesh.pipeline == 1) {
+      layout.schedule = PipelineSchedule::OneForwardOneBackward;
+      layout.chunks = 1;
+    } else if (!had_stages) {
+      set_first_order(layout);
+    }
+    if (task_.replicas(layout) == 1) layout.zero = 0;
+    return layout;
+  }
+
+  const LayoutSpace& space_;
+  const LayoutTask& task_;
+  const EvaluateLayout& evaluate_;
+  const LayoutSearchOptions& options_;
+  const std::function<bool()>& stop_;
+  std::vector<Mesh> meshes_;
+  std::vector<Order> orders_;
+  Random random_;
+  std::map<Layout, std::optional<LayoutCost>> known_;
+  std::int64_t impossible_ = 0;
+};
+
+}  // namespace
+
+const Words<LayoutMethod>& layout_method_words() {
+  static const Words<LayoutMethod> words{{"coordinate", LayoutMethod::Coordinate},
+                                         {"exhaustive", LayoutMethod::Exhaustive},
+                                         {"anneal", LayoutMethod::Anneal},
+                                         {"random", LayoutMethod::Random}};
+  return words;
+}
+
+bool is_better(const LayoutCost& a, const LayoutCost& b) {
+  if (a.fits() != b.fits()) return a.fits();
+  return a.fits() || a.over == b.over ? a.step < b.step : a.over < b.over;
+}
+
+std::int64_t LayoutSearchResult::misfits() const {
+  return std::count_if(evaluated.begin(), evaluated.end(), [](const EvaluatedLayout& one) { return !one.cost.fits(); });
+}
+
+LayoutSearchResult search_layouts(const LayoutSpace& space, const LayoutTask& task, const EvaluateLayout& evaluate,
+                                  const LayoutSearchOptions& options, const std::function<bool()>& stop) {
+  return LayoutSearch(space, task, evaluate, options, stop).run();
+}
+
+}  // namespace simsync

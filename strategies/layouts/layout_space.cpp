@@ -1,0 +1,94 @@
+#include "strategies/layouts/layout_space.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "base/parse_units.hpp"
+#include "strategies/names.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr const char* kAuto = "auto";
+
+/// Divisors of `number` up to `most`.
+std::vector<std::int64_t> divisors(std::int64_t number, std::int64_t most) {
+  std::vector<std::int64_t> out;
+  for (std::int64_t i = 1; i <= std::min(number, most); ++i)
+    if (number % i == 0) out.push_back(i);
+  return out;
+}
+
+template <typename Number>
+std::vector<Number> numbers(const Options& options, const char* name, const std::vector<std::int64_t>& automatic) {
+  if (options.text(name) == kAuto) return {automatic.begin(), automatic.end()};
+  std::vector<Number> out;
+  std::string rest = options.text(name);
+  while (!rest.empty()) {
+    const std::size_t comma = std::min(rest.find(','), rest.size());
+    const auto number = parse_integer(rest.substr(0, comma));
+    constexpr std::int64_t kMost = 1'000'000;
+    if (!number || *number < 0 || *number > kMost)
+      options.fail(name, fmt::format("expected whole numbers separated by commas, got '{}'", options.text(name)));
+    out.push_back(static_cast<Number>(*number));
+    rest.erase(0, comma + 1);
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+void need_positive(const Options& options, const char* name, std::int64_t least) {
+  if (least < 1) options.fail(name, "expected numbers of at least 1");
+}
+
+}  // namespace
+
+const std::vector<OptionInfo>& layout_dimensions() {
+  static const std::vector<OptionInfo> dimensions{
+      {"tensor", kAuto, "ranks that split every layer; auto: divisors of the workers up to the GPUs of four nodes"},
+      {"pipeline", kAuto, "stages; auto: divisors of the workers up to the model's blocks"},
+      {"schedule", "1f1b,interleaved,zero-bubble", "order of a stage's passes: gpipe, 1f1b, interleaved, zero-bubble"},
+      {"chunks", kAuto, "runs of layers on a stage of an interleaved schedule; auto: 2 to the blocks of a stage"},
+      {"sequence", "false,true", "whether tensor-parallel ranks share out by tokens what no layer splits"},
+      {"micro_batch", kAuto, "samples of a replica that are computed at a time; auto: divisors up to 64"},
+      {"recompute", "none,selective,full", "activations that are computed again"},
+      {"zero", "0,1,2,3", "stages of ZeRO; 0: every replica keeps all state"}};
+  return dimensions;
+}
+
+LayoutSpace layout_space(const std::map<std::string, std::string>& given, const Model& model, const Cluster& cluster,
+                         const LayoutTask& task) {
+  const Options options("the space of layouts", layout_dimensions(), given);
+  const auto blocks = static_cast<std::int64_t>(blocks_of(model).size());
+  const int gpus = cluster.group_of(cluster.workers(1).front().node).gpus;
+  constexpr int kNodes = 4;
+  constexpr std::int64_t kMostSamples = 64;
+  LayoutSpace out;
+  out.tensor = numbers<int>(options, "tensor", divisors(task.workers, static_cast<std::int64_t>(kNodes) * gpus));
+  out.pipeline = numbers<int>(options, "pipeline", divisors(task.workers, std::max<std::int64_t>(1, blocks)));
+  out.schedules = options.some_of(std::string("schedule"), pipeline_schedule_words());
+  std::vector<std::int64_t> chunks(static_cast<std::size_t>(std::max<std::int64_t>(0, blocks / 2 - 1)));
+  std::iota(chunks.begin(), chunks.end(), 2);
+  out.chunks = numbers<int>(options, "chunks", chunks);
+  out.sequence = options.some_of<bool>("sequence", {{"false", false}, {"true", true}});
+  out.micro_batch = numbers<std::int64_t>(options, "micro_batch", divisors(task.samples, kMostSamples));
+  out.recompute = options.some_of(std::string("recompute"), recompute_words());
+  if (blocks == 0) out.recompute = {Recompute::None};
+  out.zero = numbers<int>(options, "zero", {});
+  for (const auto& [name, least] : {std::pair{"tensor", static_cast<std::int64_t>(out.tensor.front())},
+                                    {"pipeline", static_cast<std::int64_t>(out.pipeline.front())},
+                                    {"micro_batch", out.micro_batch.front()}})
+    need_positive(options, name, least);
+  if (out.zero.back() > 3) options.fail("zero", "stages of ZeRO are 0 to 3");
+  return out;
+}
+
+std::vector<int> chunks_of(const LayoutSpace& space, PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::Interleaved ? space.chunks : std::vector<int>{1};
+}
+
+}  // namespace simsync

@@ -16,6 +16,7 @@
 #include "base/wrap.hpp"
 #include "cli/commands.hpp"
 #include "cli/correction.hpp"
+#include "cli/export.hpp"
 #include "cli/memory_check.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
@@ -40,6 +41,7 @@ struct PredictOptions {
   TimelineFlags timeline;
   bool explain = false;
   bool table = false;
+  std::string exported;  ///< as which framework takes it; empty: predicted
 };
 
 /// `90 % interval -37 to +58 % (from 129 measured steps)`.
@@ -114,6 +116,7 @@ bool is_list(const std::string& strategies) {
 
 void run_sweep_of(const PredictOptions& options) {
   const std::string& list = options.request.strategy;
+  if (!options.exported.empty()) throw InputError("--strategy " + list + ": --export is about one strategy");
   if (options.explain || options.timeline.given())
     throw InputError("--strategy " + list + ": --explain and --timeline are about one strategy",
                      "'simsync compare' explains two side by side");
@@ -164,12 +167,24 @@ void tell_calibration(const PredictRequest& request, const Problem& problem) {
                              calibration.cluster, problem.cluster.name);
 }
 
+/// Of the request without its correction, which is about predictions.
+void run_export(const PredictOptions& options, const PredictRequest& request) {
+  if (options.explain || options.timeline.given() || !options.csv.empty() || !options.correction.empty())
+    throw InputError("--export " + options.exported +
+                     ": --csv, --timeline, --explain and --correction are about a prediction, and it makes none");
+  const Problem problem = prepare(request);
+  tell_calibration(request, problem);
+  check_memory(problem);
+  print_export(options.exported, problem);
+}
+
 void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
   request.settings = parse_settings(options.settings);
   check_single_values(request.settings);
   if (is_list(request.strategy)) return run_sweep_of(options);
+  if (!options.exported.empty()) return run_export(options, request);
   if (options.timeline.file == "-")
     throw InputError("--timeline -: a timeline goes to a file", "give it a name, such as trace.json");
   std::optional<RowCorrection> correction;
@@ -244,6 +259,7 @@ void setup_predict(CLI::App& app, Outcome&) {
   add_timeline_flags(*command, options->timeline);
   command->add_flag("--explain", options->explain,
                     "Say what the step time consists of and what would shorten it (with --csv -: on standard error)");
+  add_export_flag(*command, options->exported);
   command->callback([options] { run_predict(*options); });
 }
 

@@ -1,0 +1,53 @@
+#include "cli/export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/error.hpp"
+#include "strategies/export/framework.hpp"
+#include "strategies/export/signature_table.hpp"
+
+namespace simsync {
+namespace {
+
+constexpr const char* kSignatures = "signatures";
+
+std::vector<std::string> formats() {
+  std::vector<std::string> out;
+  for (const auto& [word, framework] : framework_words()) out.push_back(word);
+  out.emplace_back(kSignatures);
+  return out;
+}
+
+}  // namespace
+
+void add_export_flag(CLI::App& command, std::string& format) {
+  command
+      .add_option("--export", format,
+                  "Predict nothing, print what this framework is told to follow the strategy: megatron, nemo, "
+                  "torchtitan or deepspeed; signatures: how its tensors lie on the ranks, as a table")
+      ->check(CLI::IsMember(formats()))
+      ->type_name("framework");
+}
+
+void print_export(const std::string& format, const Problem& problem) {
+  if (format == kSignatures) {
+    std::cout << signature_table(problem.strategy, problem.model);
+    return;
+  }
+  const auto& words = framework_words();
+  const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == format; });
+  SIMSYNC_ASSERT(found != words.end());
+  const ExportQuestion question{.strategy = problem.strategy,
+                                .model = problem.model,
+                                .batch = problem.samples(),
+                                .precision = problem.profile.precision,
+                                .optimizer = problem.optimizer};
+  std::cout << exported_text(found->second, question) << std::flush;
+  for (const std::string& note : framework_settings(found->second, question).notes)
+    std::cerr << fmt::format("note: {}: {}\n", name_of(found->second), note);
+}
+
+}  // namespace simsync

@@ -1,0 +1,133 @@
+#include "strategies/export/common.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/blocks.hpp"
+#include "models/precision.hpp"
+#include "strategies/names.hpp"
+
+namespace simsync::detail {
+namespace {
+
+bool is_sharded(const VariableStrategy& entry) {
+  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
+}
+
+bool has_sharded(const Strategy& strategy) {
+  return std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
+}
+
+/// Of what is sent in two bytes under half precision unless the strategy says otherwise.
+std::int64_t sent_bytes(const ExportQuestion& question, const std::optional<DType>& chosen) {
+  constexpr std::int64_t kHalf = 2;
+  if (chosen) return size_of(*chosen);
+  if (has_half_activations(question.precision)) return kHalf;
+  return question.model.variables().empty() ? size_of(DType::Float32) : size_of(question.model.variable(0).dtype);
+}
+
+void check_shard(const std::string& name, const VariableStrategy& entry, bool sharded, FrameworkSettings& out) {
+  const Synchronizer& how = entry.shards.front().synchronizer;
+  refuse_if(std::holds_alternative<PsSynchronizer>(how), fmt::format("variable '{}' is on a parameter server", name),
+            out);
+  refuse_if(std::holds_alternative<SfbSynchronizer>(how),
+            fmt::format("the gradient of '{}' is sent as sufficient factors", name), out);
+  refuse_if(std::holds_alternative<AllReduceSynchronizer>(how) && sharded,
+            fmt::format("variable '{}' is all-reduced while others are sharded", name), out);
+  refuse_if(entry.shards.size() > 1, fmt::format("variable '{}' is cut into {} shards", name, entry.shards.size()),
+            out);
+}
+
+/// The first variable that is handled in a way that none of them has.
+void check_variables(const ExportQuestion& question, FrameworkSettings& out) {
+  const bool sharded = has_sharded(question.strategy);
+  for (const VariableStrategy& entry : question.strategy.variables) {
+    const Variable& variable = question.model.variable(entry.variable);
+    check_shard(variable.name, entry, sharded, out);
+    refuse_if(travels_sparse(variable, entry),
+              fmt::format("of the gradient of '{}' only the looked-up rows travel", variable.name), out);
+    refuse_if(entry.compressor != Compressor::None,
+              fmt::format("the gradient of '{}' is sent as {}", variable.name, name_of(entry.compressor)), out);
+    if (!out.refusals.empty()) return;
+  }
+}
+
+void check_algorithm(CollectiveAlgorithm algorithm, FrameworkSettings& out) {
+  switch (algorithm) {
+    case CollectiveAlgorithm::Auto:
+      return;
+    case CollectiveAlgorithm::Ring:
+    case CollectiveAlgorithm::DoubleBinaryTree:
+      note_if(true,
+              fmt::format("NCCL_ALGO={} in the environment forces the plan's algorithm",
+                          algorithm == CollectiveAlgorithm::Ring ? "Ring" : "Tree"),
+              out);
+      return;
+    default:
+      refuse_if(true, fmt::format("NCCL cannot be told the algorithm {}", name_of(algorithm)), out);
+  }
+}
+
+void check_graph(const ExportQuestion& question, FrameworkSettings& out) {
+  const GraphStrategy& graph = question.strategy.graph;
+  const bool sharded = has_sharded(question.strategy);
+  const FusionKind fusion = graph.fusion.kind;
+  refuse_if(!sharded && (fusion == FusionKind::Cycle || fusion == FusionKind::MergedGradient),
+            fmt::format("gradients are merged by time ({})", name_of(fusion)), out);
+  refuse_if(graph.scheduling.ordering == Ordering::Priority || graph.scheduling.partition.count > 0,
+            "gradients are cut and sent by priority", out);
+  refuse_if(graph.gate == Gate::PerVariable, "layers of the next step wait for their own variables only", out);
+  refuse_if(question.batch % graph.micro_steps != 0,
+            fmt::format("a batch of {} does not split into {} micro-steps", question.batch, graph.micro_steps), out);
+  check_algorithm(graph.algorithm, out);
+}
+
+}  // namespace
+
+PlanNumbers::PlanNumbers(const ExportQuestion& question)
+    : parallel(question.strategy.graph.parallel),
+      replicas(question.strategy.graph.replicas()),
+      micro_steps(question.strategy.graph.micro_steps),
+      micro_batch(question.batch / micro_steps),
+      global_batch(question.batch * replicas),
+      blocks(static_cast<int>(blocks_of(question.model).size())),
+      sharded(has_sharded(question.strategy)),
+      overlaps(question.strategy.graph.overlap == Overlap::WaitFree) {
+  const Sharding& sharding = question.strategy.graph.sharding;
+  stage = sharded ? sharding.stage : 0;
+  group = sharded ? sharding.group_of(replicas) : 1;
+  if (sharded) {
+    gradient_bytes = sent_bytes(question, sharding.reduce_dtype);
+    parameter_bytes = sent_bytes(question, sharding.param_dtype);
+  } else if (!question.model.variables().empty()) {
+    gradient_bytes = parameter_bytes = size_of(question.model.variable(0).dtype);
+  }
+}
+
+void refuse_if(bool condition, const std::string& what, FrameworkSettings& out) {
+  if (condition) out.refusals.push_back(what);
+}
+
+void note_if(bool condition, const std::string& what, FrameworkSettings& out) {
+  if (condition) out.notes.push_back(what);
+}
+
+FrameworkSettings begin_settings(const ExportQuestion& question) {
+  FrameworkSettings out;
+  check_variables(question, out);
+  check_graph(question, out);
+  return out;
+}
+
+void expect_transformer(const Model& model, FrameworkSettings& out) {
+  const std::vector<Block> blocks = blocks_of(model);
+  const bool attends = !blocks.empty() && std::all_of(blocks.begin(), blocks.end(), [&](const Block& block) {
+    for (LayerId id = block.first; id <= block.last; ++id)
+      if (model.layer(id).kind == LayerKind::Attention) return true;
+    return false;
+  });
+  refuse_if(!attends, fmt::format("it trains transformers, and model '{}' is none", model.name()), out);
+}
+
+}  // namespace simsync::detail

@@ -57,22 +57,35 @@ std::vector<EvaluatedLayout> best_of_families(const LayoutSearchResult& result) 
 }
 
 std::string layout_csv_header() {
-  return csv_row({"model", "cluster", "workers", "samples", "tensor", "pipeline", "replicas", "schedule", "chunks",
-                  "sequence", "micro_batch", "micro_steps", "recompute", "zero", "estimate_s", "replay_s", "solver",
-                  "fits", "missing_bytes"});
+  return csv_row({"model",    "cluster",    "workers",  "samples",     "tensor",      "pipeline",     "replicas",
+                  "schedule", "chunks",     "sequence", "micro_batch", "micro_steps", "recompute",    "zero",
+                  "splits",   "estimate_s", "replay_s", "solver",      "fits",        "missing_bytes"});
 }
 
 std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& layout) {
   const auto& [one, cost] = layout.found;
   const LayoutTask& task = question.task();
   const auto number = [](auto value) { return fmt::format("{}", value); };
-  return csv_row({question.model().name(), question.cluster().name, number(task.workers), number(task.samples),
-                  number(one.tensor), number(one.pipeline), number(task.replicas(one)), name_of(one.schedule),
-                  number(one.chunks), one.sequence ? "true" : "false", number(one.micro_batch),
-                  number(task.micro_steps(one)), name_of(one.recompute), number(one.zero),
+  return csv_row({question.model().name(),
+                  question.cluster().name,
+                  number(task.workers),
+                  number(task.samples),
+                  number(one.tensor),
+                  number(one.pipeline),
+                  number(task.replicas(one)),
+                  name_of(one.schedule),
+                  number(one.chunks),
+                  one.sequence ? "true" : "false",
+                  number(one.micro_batch),
+                  number(task.micro_steps(one)),
+                  name_of(one.recompute),
+                  number(one.zero),
+                  text_of(one.splits),
                   fmt::format("{:.9g}", cost.step.value()),
-                  layout.replayed ? fmt::format("{:.9g}", layout.replayed->value()) : "", layout.solver,
-                  cost.fits() ? "true" : "false", number(cost.over.count)});
+                  layout.replayed ? fmt::format("{:.9g}", layout.replayed->value()) : "",
+                  layout.solver,
+                  cost.fits() ? "true" : "false",
+                  number(cost.over.count)});
 }
 
 }  // namespace simsync

@@ -211,6 +211,18 @@ void print_cheapest(const LayoutSearchFlags& flags, LayoutRun& whole, const Show
   print_line("cheapest", cheapest);
 }
 
+/// The best that fit, and of each mesh a few only: estimates of one mesh are wrong in the same way.
+std::vector<EvaluatedLayout> shortlist(const LayoutSearchResult& result, std::size_t most) {
+  const int of_mesh = static_cast<int>((most + 2) / 3);
+  std::map<std::pair<int, int>, int> taken;
+  std::vector<EvaluatedLayout> out;
+  for (const EvaluatedLayout& one : result.evaluated) {
+    if (out.size() == most || !one.cost.fits()) break;
+    if (taken[{one.layout.tensor, one.layout.pipeline}]++ < of_mesh) out.push_back(one);
+  }
+  return out;
+}
+
 void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std::vector<ShownLayout>& replayed) {
   std::string text = layout_csv_header() + "\n";
   for (const EvaluatedLayout& one : run.result().evaluated) {
@@ -247,10 +259,8 @@ void search_for_layout(const LayoutSearchFlags& flags) {
     end_interrupted(HeldInterruption::signal(),
                     fmt::format("interrupted: {} layouts were estimated", run.result().evaluated.size()));
   if (!run.found()) refuse(run);
-  std::vector<EvaluatedLayout> shortlist = run.result().evaluated;
-  std::erase_if(shortlist, [](const EvaluatedLayout& one) { return !one.cost.fits(); });
-  shortlist.resize(std::min(shortlist.size(), static_cast<std::size_t>(flags.replays)));
-  std::vector<ShownLayout> replayed = run.replayed(shortlist, Solver::Native);
+  std::vector<ShownLayout> replayed =
+      run.replayed(shortlist(run.result(), static_cast<std::size_t>(flags.replays)), Solver::Native);
   ShownLayout best = *std::min_element(replayed.begin(), replayed.end(),
                                        [](const ShownLayout& a, const ShownLayout& b) { return a.step() < b.step(); });
   if (best.replayed) best = run.replayed({best.found}, Solver::SimGrid).front();

@@ -153,11 +153,6 @@ private:
 
 }  // namespace
 
-std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& parallel) {
-  if (parallel.tensor > 1) return megatron_splits(model, parallel.sequence);
-  return std::vector<LayerSplit>(model.layer_count(), LayerSplit::Whole);
-}
-
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel) {
   std::vector<StageModel> out;
   Builder builder(model, parallel);

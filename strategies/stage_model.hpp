@@ -34,9 +34,6 @@ struct StageModel {
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };
 
-/// By layer; whole where every rank computes whole layers. @throws PlanError as megatron_splits does.
-std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& parallel);
-
 /// By stage. Blocks (blocks_of) are never cut; each chunk has as many as any other, the first ones one more where they
 /// do not divide evenly; what is before the first block belongs to the first chunk, what is after the last to the last.
 /// The model itself where the strategy is trivial. @throws PlanError for more chunks than blocks and for layers that

@@ -330,8 +330,14 @@ private:
       if (reduces_each_pass() && !messages.empty()) messages.erase(messages.begin(), messages.end() - 1);
       end = arrival(messages, computed) + sum_of_partial_shares(stage);
     } else {
-      for (const bool partial : {false, true})
-        end = std::max(end, arrival(reduced_messages(stage, ready, partial), computed));
+      // Sums among replicas and among all ranks of the stage are two streams on the same links: one after the other
+      // takes as long as both at half of the rate.
+      std::vector<Message> messages = reduced_messages(stage, ready, false);
+      const std::vector<Message> partial = reduced_messages(stage, ready, true);
+      messages.insert(messages.end(), partial.begin(), partial.end());
+      std::stable_sort(messages.begin(), messages.end(),
+                       [](const Message& a, const Message& b) { return a.ready < b.ready; });
+      end = arrival(messages, computed);
     }
     return end + work(stage).update / shard_ranks_;
   }

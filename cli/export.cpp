@@ -45,7 +45,11 @@ void print_export(const std::string& format, const Problem& problem) {
                                 .batch = problem.samples(),
                                 .precision = problem.profile.precision,
                                 .optimizer = problem.optimizer};
-  std::cout << exported_text(found->second, question) << std::flush;
+  try {
+    std::cout << exported_text(found->second, question) << std::flush;
+  } catch (const PlanError& error) {
+    throw InputError(error.what(), fmt::format("'--export {}' has the plan as a table", kSignatures));
+  }
   for (const std::string& note : framework_settings(found->second, question).notes)
     std::cerr << fmt::format("note: {}: {}\n", name_of(found->second), note);
 }

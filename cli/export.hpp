@@ -11,7 +11,7 @@ namespace simsync {
 void add_export_flag(CLI::App& command, std::string& format);
 
 /// Prints the settings or the table to standard output, and what the framework does otherwise to standard error.
-/// @throws PlanError where the framework cannot express the strategy.
+/// @throws InputError where the framework cannot express the strategy, PlanError where no table can.
 void print_export(const std::string& format, const Problem& problem);
 
 }  // namespace simsync

@@ -23,7 +23,9 @@ const std::map<std::string, std::vector<std::string>>& examples() {
       {"simsync predict",
        {"simsync predict --model vgg16 --cluster g4dn.12xlarge --strategy ddp --workers 16",
         "simsync predict --model resnet50 --cluster dgx-1 --strategy ps --workers 16 \\\n"
-        "    --set precision=amp --explain --timeline step.json"}},
+        "    --set precision=amp --explain --timeline step.json",
+        "simsync predict --model gpt2 --cluster dgx-h100 --strategy fsdp --workers 64 \\\n"
+        "    --set precision=bf16 --export megatron"}},
       {"simsync sweep",
        {"simsync sweep --model vgg16 --cluster g4dn.12xlarge --strategy all --workers 16",
         "simsync sweep --model vgg16,resnet50 --cluster g4dn.12xlarge --strategy ddp,ps \\\n"

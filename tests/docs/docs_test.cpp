@@ -147,6 +147,14 @@ TEST_CASE("a comparison's columns are on the columns page", "[docs]") {
   CHECK(documented_columns().at("compare") == CsvTable::load("compare.csv").header());
 }
 
+TEST_CASE("the columns of a table of signatures are on the columns page", "[docs]") {
+  const ScratchFolder scratch;
+  REQUIRE(std::system((std::string(SIMSYNC_PROGRAM) + " predict --model gpt2 --cluster dgx-h100 --strategy ddp " +
+                       "--workers 4 --export signatures > plan.csv")
+                          .c_str()) == 0);
+  CHECK(documented_columns().at("predict, signatures") == CsvTable::load("plan.csv").header());
+}
+
 TEST_CASE("every column of the program is on the columns page, in its order", "[docs]") {
   const auto documented = documented_columns();
   CHECK(documented.at("predict, sweep") == row_header());

@@ -117,6 +117,8 @@ FrameworkSettings begin_settings(const ExportQuestion& question) {
   FrameworkSettings out;
   check_variables(question, out);
   check_graph(question, out);
+  refuse_if(!question.strategy.graph.parallel.splits.empty(),
+            "it splits layers by its own rule, not " + text_of(question.strategy.graph.parallel.splits), out);
   return out;
 }
 

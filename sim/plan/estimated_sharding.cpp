@@ -2,20 +2,11 @@
 
 #include <optional>
 
+#include "sim/plan/sharded_passes.hpp"
 #include "sim/plan/units.hpp"
 
 namespace simsync::detail {
 namespace {
-
-/// Of a unit, s.
-struct UnitTimes {
-  double forward = 0.0;
-  double backward = 0.0;
-  double gather = 0.0;
-  double reduce = 0.0;    ///< over its shard group
-  double replicas = 0.0;  ///< of its share, over replica groups
-  bool root = false;
-};
 
 class EstimatedSharding {
 public:
@@ -34,12 +25,14 @@ public:
     for (int step = 0; step < steps; ++step) {
       const bool last = step + 1 == steps;
       const bool gathers = shard_ranks_ > 1 && (step == 0 || sharding_.stage == 3);
-      now = forward(now, gathers);
-      now = backward(now, last || sharding_.reduces_early());
+      now = forward_pass(units_, sharding_, gathers, now, streams_);
+      const bool again = sharding_.stage == 3 && sharding_.reshard_after_forward && shard_ranks_ > 1;
+      now = backward_pass(units_, sharding_, {.gathers = again, .reduces = last || sharding_.reduces_early()}, now,
+                          streams_);
     }
-    const double end = std::max({now, stream_.free, replicas_.free}) + c_.update / shard_ranks_;
+    const double end = std::max({now, streams_.shard.free, streams_.replicas.free}) + c_.update / shard_ranks_;
     Evaluation out{.step = Seconds{end}, .bound = {}, .loads = {}};
-    out.loads.collectives = Seconds{std::max(stream_.busy, replicas_.busy)};
+    out.loads.collectives = Seconds{std::max(streams_.shard.busy, streams_.replicas.busy)};
     double compute = c_.update / shard_ranks_;
     for (std::size_t layer = 0; layer < c_.forward.size(); ++layer)
       compute += steps * (c_.forward[layer] + c_.backward[layer]);
@@ -82,50 +75,12 @@ private:
     }
   }
 
-  /// A block waits for its own gather, which begins when the one so many before it has been computed.
-  double forward(double now, bool gathers) {
-    std::vector<double> computed(units_.size(), now);
-    const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
-    for (std::size_t u = 0; u < units_.size(); ++u) {
-      double there = now;
-      if (gathers) {
-        const bool limited = sharding_.stage == 3 && u >= ahead;
-        there = stream_.serve(limited ? computed[u - ahead] : 0.0, units_[u].gather);
-      }
-      now = computed[u] = std::max(now, there) + units_[u].forward;
-    }
-    return now;
-  }
-
-  double backward(double now, bool reduces) {
-    const bool again = sharding_.stage == 3 && sharding_.reshard_after_forward && shard_ranks_ > 1;
-    const auto ahead = static_cast<std::size_t>(sharding_.prefetch) + 1;
-    std::vector<double> there(units_.size(), 0.0);
-    std::size_t to_gather = units_.size();
-    const auto gather_down_to = [&](std::size_t lowest, double from) {
-      for (; again && to_gather > lowest; --to_gather)
-        if (!units_[to_gather - 1].root) there[to_gather - 1] = stream_.serve(from, units_[to_gather - 1].gather);
-    };
-    gather_down_to(units_.size() > ahead ? units_.size() - ahead : 0, now);
-    for (std::size_t u = units_.size(); u-- > 0;) {
-      now = std::max(now, there[u]) + units_[u].backward;
-      if (reduces) {
-        double reduced = now;
-        if (units_[u].reduce > 0.0) reduced = stream_.serve(now, units_[u].reduce);
-        if (units_[u].replicas > 0.0) replicas_.serve(reduced, units_[u].replicas);
-      }
-      gather_down_to(u > ahead ? u - ahead : 0, now);
-    }
-    return now;
-  }
-
   const EstimateContext& c_;
   const Strategy& strategy_;
   const Sharding& sharding_;
   int shard_ranks_ = 1;
   std::vector<UnitTimes> units_;
-  Resource stream_;
-  Resource replicas_;
+  UnitStreams streams_;
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "sim/plan/estimate_context.hpp"
 #include "sim/plan/fusion.hpp"
 #include "sim/plan/mesh_groups.hpp"
+#include "sim/plan/sharded_passes.hpp"
 #include "sim/plan/stage_profile.hpp"
 #include "sim/plan/stage_times.hpp"
 #include "sim/plan/units.hpp"
@@ -24,6 +25,8 @@ using detail::MeshGroups;
 using detail::Resource;
 using detail::StageTimes;
 using detail::StageWork;
+using detail::UnitStreams;
+using detail::UnitTimes;
 
 CollectiveKind automatic(CollectivePrimitive primitive) {
   return {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto};
@@ -34,16 +37,6 @@ struct Message {
   double ready = 0.0;
   double time = 0.0;      ///< over those that share out the state, or over all replicas
   double replicas = 0.0;  ///< of its share, over groups that do
-};
-
-/// A unit of sharded variables in one chunk.
-struct ShardedUnit {
-  bool root = false;  ///< kept from its forward pass on
-  double gather = 0.0;
-  double reduce = 0.0;
-  double replicas = 0.0;
-  double forward = 0.0;  ///< compute of its layers
-  double backward = 0.0;
 };
 
 }  // namespace
@@ -136,9 +129,14 @@ private:
       weight += of.weight[id];
     }
     if (gathers_each_pass() || reduces_each_pass()) {
-      const std::vector<ShardedUnit> units = units_in(stage, chunk);
-      if (gathers_each_pass()) forward = std::max(forward, forward_beside_gathers(units));
-      const double beside = backward_beside_exchange(units);
+      const std::vector<UnitTimes> units = units_in(stage, chunk);
+      const bool again = gathers_each_pass() && graph_.sharding.reshard_after_forward;
+      UnitStreams ahead;
+      UnitStreams back;
+      if (gathers_each_pass()) forward = std::max(forward, forward_pass(units, graph_.sharding, true, 0.0, ahead));
+      const double computed =
+          backward_pass(units, graph_.sharding, {.gathers = again, .reduces = reduces_each_pass()}, 0.0, back);
+      const double beside = std::max({computed, back.shard.busy, back.replicas.busy});
       weight *= backward > 0.0 ? std::max(1.0, beside / backward) : 1.0;
       backward = std::max(backward, beside);
     }
@@ -168,10 +166,10 @@ private:
     return bytes;
   }
 
-  ShardedUnit times_of(int stage, const Unit& unit) {
+  UnitTimes times_of(int stage, const Unit& unit) {
     const Sharding& sharding = graph_.sharding;
     const double reduced = bytes_of(stage, unit.variables, sharding.reduce_dtype);
-    ShardedUnit out{.root = unit.root};
+    UnitTimes out{.root = unit.root};
     if (shard_ranks_ > 1) {
       const double gathered = bytes_of(stage, unit.variables, sharding.param_dtype) / shard_ranks_;
       out.gather =
@@ -187,9 +185,9 @@ private:
   }
 
   /// Units that begin in a chunk, with the compute of the layers from there on.
-  std::vector<ShardedUnit> units_in(int stage, int chunk) {
+  std::vector<UnitTimes> units_in(int stage, int chunk) {
     const auto [begin, end, received] = chunk_of(stage, chunk);
-    std::vector<ShardedUnit> out;
+    std::vector<UnitTimes> out;
     std::vector<LayerId> first;
     for (const Unit& unit : units_[index(stage)]) {
       const LayerId at = unit.root ? begin : unit.first;
@@ -205,43 +203,6 @@ private:
       out[unit].backward += work(stage).backward[id];
     }
     return out;
-  }
-
-  /// A unit waits for its own parameters, which are gathered so many units ahead.
-  [[nodiscard]] double forward_beside_gathers(const std::vector<ShardedUnit>& units) const {
-    Resource stream;
-    std::vector<double> computed;
-    const auto ahead = index(graph_.sharding.prefetch) + 1;
-    double now = 0.0;
-    for (std::size_t u = 0; u < units.size(); ++u) {
-      const double there = stream.serve(u >= ahead ? computed[u - ahead] : 0.0, units[u].gather);
-      computed.push_back(now = std::max(now, there) + units[u].forward);
-    }
-    return now;
-  }
-
-  [[nodiscard]] double backward_beside_exchange(const std::vector<ShardedUnit>& units) const {
-    const bool again = gathers_each_pass() && graph_.sharding.reshard_after_forward;
-    const auto ahead = index(graph_.sharding.prefetch) + 1;
-    Resource stream;
-    Resource replicas;
-    double now = 0.0;
-    std::vector<double> there(units.size(), 0.0);
-    std::size_t to_gather = units.size();
-    const auto gather_down_to = [&](std::size_t lowest) {
-      for (; again && to_gather > lowest; --to_gather)
-        if (!units[to_gather - 1].root) there[to_gather - 1] = stream.serve(now, units[to_gather - 1].gather);
-    };
-    gather_down_to(units.size() > ahead ? units.size() - ahead : 0);
-    for (std::size_t u = units.size(); u-- > 0;) {
-      now = std::max(now, there[u]) + units[u].backward;
-      if (reduces_each_pass()) {
-        const double reduced = stream.serve(now, units[u].reduce);
-        if (units[u].replicas > 0.0) replicas.serve(reduced, units[u].replicas);
-      }
-      gather_down_to(u > ahead ? u - ahead : 0);
-    }
-    return std::max({now, stream.busy, replicas.busy});
   }
 
   /// When the gradients of each layer are there: after its chunk's last backward pass has got to it.
@@ -289,7 +250,7 @@ private:
     std::vector<Message> out;
     const std::vector<Unit>& units = units_[index(stage)];
     for (std::size_t u = units.size(); u-- > 0;) {
-      const ShardedUnit times = times_of(stage, units[u]);
+      const UnitTimes times = times_of(stage, units[u]);
       out.push_back({.ready = ready[units[u].first], .time = times.reduce, .replicas = times.replicas});
     }
     return out;
@@ -350,7 +311,7 @@ private:
       Resource stream;
       double now = 0.0;
       double computed = 0.0;
-      for (const ShardedUnit& unit : units_in(stage, chunk)) {
+      for (const UnitTimes& unit : units_in(stage, chunk)) {
         now = std::max(now, stream.serve(0.0, unit.gather)) + unit.forward;
         computed += unit.forward;
       }

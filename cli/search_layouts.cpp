@@ -1,6 +1,7 @@
 #include "cli/search_layouts.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iostream>
@@ -18,6 +19,7 @@
 #include "cli/worker_pool.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/problem/layout_question.hpp"
+#include "strategies/export/framework.hpp"
 #include "strategies/reader.hpp"
 
 namespace simsync {
@@ -176,6 +178,22 @@ void print_families(LayoutRun& run, const ShownLayout& best) {
   }
 }
 
+/// Frameworks that can follow the layout, and the command that says what they are told.
+std::string told_text(const LayoutQuestion& question, const LayoutSearchFlags& flags, const Layout& layout) {
+  const Strategy strategy = question.strategy(layout);
+  std::vector<std::string> able;
+  for (const auto& [word, framework] : framework_words()) {
+    const ExportQuestion asked{.strategy = strategy,
+                               .model = question.model(),
+                               .batch = question.task().batch(layout),
+                               .precision = precision_of(flags, question),
+                               .optimizer = question.optimizer()};
+    if (framework_settings(framework, asked).refusals.empty()) able.push_back(word);
+  }
+  if (able.empty()) return "by no framework that is known here; predict --export signatures has it as a table";
+  return fmt::format("by {}: predict --export NAME prints what it is told", fmt::join(able, ", "));
+}
+
 double node_hours(const LayoutQuestion& question, Seconds step) {
   constexpr double kSamples = 1e6;
   return nodes_of(question) * step.value() / kSecondsPerHour * kSamples / static_cast<double>(question.task().samples);
@@ -274,6 +292,7 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   print_line("step", step_text(flags, run.question(), best));
   print_line("memory", memory_text_of(run.question(), best.found.layout));
   print_line("sends", sent_text(run.question(), best.found.layout));
+  print_line("run", told_text(run.question(), flags, best.found.layout));
   std::cout << "The best by estimate of each kind of parallelism beside that over data:\n";
   print_families(run, best);
   if (flags.price_per_node_hour) print_cheapest(flags, run, best, inputs);

@@ -81,6 +81,10 @@ const Cluster& LayoutQuestion::cluster() const {
   return parts_->read.cluster;
 }
 
+const OptimizerState& LayoutQuestion::optimizer() const {
+  return parts_->read.settings.optimizer;
+}
+
 const LayoutTask& LayoutQuestion::task() const {
   return parts_->task;
 }

@@ -24,6 +24,7 @@ public:
   [[nodiscard]] const Model& model() const;
   [[nodiscard]] const Cluster& cluster() const;  ///< with as many nodes as take part
   [[nodiscard]] const LayoutTask& task() const;
+  [[nodiscard]] const OptimizerState& optimizer() const;
 
   /// By StagesEstimator and stage_memory. Nothing where the layout cannot be. Takes what is over as 0 where memory is
   /// ignored.

@@ -84,15 +84,17 @@ std::vector<OptionInfo> connection_options(const std::string& shared_process) {
 }
 
 std::vector<OptionInfo> model_parallel_options() {
-  return {{kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
-          {kPipeline, "1", "stages that compute one run of layers after another"},
-          {kSchedule, "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
-          {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
-          {"sequence", "false",
-           "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"},
-          {"splits", "",
-           "layers that tensor-parallel ranks share out otherwise than Megatron-LM would: LAYER:SPLIT+... with whole, "
-           "columns, rows, features, tokens or vocabulary"}};
+  return {
+      {kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
+      {kPipeline, "1", "stages that compute one run of layers after another"},
+      {kSchedule, "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
+      {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
+      {"count_ends", "false", "true: an embedding and a head count as a block of their chunk (Megatron-LM, Llama 3)"},
+      {"sequence", "false",
+       "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"},
+      {"splits", "",
+       "layers that tensor-parallel ranks share out otherwise than Megatron-LM would: LAYER:SPLIT+... with whole, "
+       "columns, rows, features, tokens or vocabulary"}};
 }
 
 ModelParallel model_parallel(const BuildRequest& request, const Options& options) {
@@ -102,6 +104,7 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.pipeline = static_cast<int>(options.integer(kPipeline, 1, request.workers));
   out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
+  out.count_ends = options.boolean("count_ends");
   out.sequence = options.boolean("sequence");
   out.splits = parse_split_choices(options.text("splits"));
   if (request.workers % out.ranks() != 0)

@@ -14,6 +14,9 @@ struct ModelParallel {
   int pipeline = 1;  ///< stages, each a run of layers, or several where the schedule is interleaved
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   int chunks = 1;  ///< runs of layers on a stage
+  /// What is before the first block and what is after the last count as a block each where blocks are dealt to chunks
+  /// (Megatron-LM's account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split; Llama 3).
+  bool count_ends = false;
   /// What no layer splits is shared out by tokens among the tensor-parallel ranks (sequence parallelism, Korthikanti et
   /// al., "Reducing Activation Recomputation in Large Transformer Models", 2022).
   bool sequence = false;

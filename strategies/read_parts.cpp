@@ -150,6 +150,7 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("pipeline", [&](const yaml::Node& n) { parallel.pipeline = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
+  m.maybe("count_ends", [&](const yaml::Node& n) { parallel.count_ends = n.boolean(); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
   m.maybe("splits", [&](const yaml::Node& n) {
     try {

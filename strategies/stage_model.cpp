@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "models/blocks.hpp"
-#include "strategies/pipeline/stage_blocks.hpp"
 
 namespace simsync {
 namespace {
@@ -22,18 +21,15 @@ std::vector<Run> runs_of(const Model& model, const ModelParallel& parallel) {
   const int count = parallel.pipeline * parallel.chunks;
   if (count == 1) return {{0, model.layer_count()}};
   const std::vector<Block> blocks = blocks_of(model);
-  if (static_cast<int>(blocks.size()) < count)
-    throw PlanError(
-        fmt::format("model '{}' has {} blocks (layers whose names agree up to a number), which {} stages "
-                    "of {} chunk{} cannot share",
-                    model.name(), blocks.size(), parallel.pipeline, parallel.chunks, parallel.chunks == 1 ? "" : "s"));
-  const BlockCounts counts = spread_blocks(static_cast<int>(blocks.size()), count);
+  const BlockCounts counts = blocks_by_chunk(model, parallel);
   std::vector<Run> out;
   std::size_t next = 0;
   for (const int of_chunk : counts) {
     const LayerId begin = out.empty() ? 0 : out.back().end;
     next += static_cast<std::size_t>(of_chunk);
-    out.push_back({begin, next == blocks.size() ? model.layer_count() : blocks[next].first});
+    const bool is_last = out.size() + 1 == counts.size();
+    const LayerId behind = next == blocks.size() ? blocks.back().last + 1 : blocks[next].first;
+    out.push_back({begin, is_last ? model.layer_count() : behind});
   }
   return out;
 }
@@ -152,6 +148,18 @@ private:
 };
 
 }  // namespace
+
+BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel) {
+  const int chunks = parallel.pipeline * parallel.chunks;
+  const auto blocks = static_cast<int>(blocks_of(model).size());
+  const int of_ends = parallel.count_ends ? 1 : 0;
+  if (blocks + 2 * of_ends < chunks || blocks == 0)
+    throw PlanError(
+        fmt::format("model '{}' has {} blocks (layers whose names agree up to a number), which {} stages "
+                    "of {} chunk{} cannot share",
+                    model.name(), blocks, parallel.pipeline, parallel.chunks, parallel.chunks == 1 ? "" : "s"));
+  return spread_blocks(blocks, chunks, {.before = of_ends, .after = of_ends});
+}
 
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel) {
   std::vector<StageModel> out;

@@ -5,6 +5,7 @@
 
 #include "models/model.hpp"
 #include "strategies/model_parallel.hpp"
+#include "strategies/pipeline/stage_blocks.hpp"
 #include "strategies/split_layers.hpp"
 #include "strategies/strategy.hpp"
 
@@ -33,6 +34,10 @@ struct StageModel {
   LayerBoxings boxing;                    ///< by layer of `model`
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };
+
+/// How many blocks each chunk has, by chunk of the whole pipeline: as many as any other, the first ones one more where
+/// they do not divide evenly. @throws PlanError for more chunks than blocks.
+BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel);
 
 /// By stage. Blocks (blocks_of) are never cut; each chunk has as many as any other, the first ones one more where they
 /// do not divide evenly; what is before the first block belongs to the first chunk, what is after the last to the last.

@@ -68,9 +68,9 @@ std::string sharding_text(const Sharding& sharding) {
 std::string parallel_text(const ModelParallel& parallel) {
   if (parallel == ModelParallel{}) return {};
   const std::string splits = parallel.splits.empty() ? "" : fmt::format(", splits: \"{}\"", text_of(parallel.splits));
-  return fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}{}}}\n",
+  return fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}{}{}}}\n",
                      parallel.tensor, parallel.pipeline, name_of(parallel.schedule), parallel.chunks, parallel.sequence,
-                     splits);
+                     parallel.count_ends ? ", count_ends: true" : "", splits);
 }
 
 std::string graph_text(const GraphStrategy& graph) {

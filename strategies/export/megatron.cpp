@@ -3,7 +3,7 @@
 
 #include "models/precision.hpp"
 #include "strategies/export/common.hpp"
-#include "strategies/pipeline/stage_blocks.hpp"
+#include "strategies/stage_model.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -42,7 +42,7 @@ private:
     if (schedule == PipelineSchedule::GPipe || schedule == PipelineSchedule::ZeroBubble)
       return refuse_if(true, fmt::format("it has the schedules 1f1b and interleaved, not {}", name_of(schedule)), out_);
     const int chunks = plan_.model_chunks();
-    if (plan_.blocks % chunks != 0) {
+    if (plan_.blocks % chunks != 0 || plan_.parallel.count_ends) {
       flag("pipeline-model-parallel-layout", layout());
     } else if (plan_.parallel.chunks > 1) {
       flag("num-layers-per-virtual-pipeline-stage", std::int64_t{plan_.blocks / chunks});
@@ -51,11 +51,12 @@ private:
 
   /// `Et*3|t*2L`: embedding, blocks and loss by model chunk (PipelineParallelLayerLayout).
   [[nodiscard]] std::string layout() const {
-    if (plan_.blocks < plan_.model_chunks()) return {};
     std::string text = "E";
-    const BlockCounts counts = spread_blocks(plan_.blocks, plan_.model_chunks());
-    for (std::size_t chunk = 0; chunk < counts.size(); ++chunk)
-      text += fmt::format("{}t*{}", chunk > 0 ? "|" : "", counts[chunk]);
+    const BlockCounts counts = blocks_by_chunk(question_.model, plan_.parallel);
+    for (std::size_t chunk = 0; chunk < counts.size(); ++chunk) {
+      if (chunk > 0) text += '|';
+      if (counts[chunk] > 0) text += fmt::format("t*{}", counts[chunk]);
+    }
     return text + "L";
   }
 

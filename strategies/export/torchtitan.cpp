@@ -110,15 +110,17 @@ private:
                                                                             : "1F1B";
     parallelism("pipeline_parallel_schedule", std::string(word));
     parallelism("pipeline_parallel_microbatch_size", plan_.micro_batch);
-    parallelism("pipeline_parallel_first_stage_less_layers", std::int64_t{0});
-    parallelism("pipeline_parallel_last_stage_less_layers", std::int64_t{0});
+    const int of_ends = parallel.count_ends ? 1 : 0;
+    parallelism("pipeline_parallel_first_stage_less_layers", std::int64_t{of_ends});
+    parallelism("pipeline_parallel_last_stage_less_layers", std::int64_t{of_ends});
     constexpr int kDefaultChunks = 2;
     if (parallel.chunks <= kDefaultChunks) return;
-    const int layers = (plan_.blocks + plan_.model_chunks() - 1) / plan_.model_chunks();
+    const int blocks = plan_.blocks + 2 * of_ends;
+    const int layers = (blocks + plan_.model_chunks() - 1) / plan_.model_chunks();
     parallelism("pipeline_parallel_layers_per_stage", std::int64_t{layers});
-    refuse_if(layers == 0 || (plan_.blocks + layers - 1) / layers != plan_.model_chunks(),
+    refuse_if(layers == 0 || (blocks + layers - 1) / layers != plan_.model_chunks(),
               fmt::format("it takes blocks per model chunk, and {} a chunk do not make {} chunks of {} blocks", layers,
-                          plan_.model_chunks(), plan_.blocks),
+                          plan_.model_chunks(), blocks),
               out_);
   }
 

@@ -13,6 +13,7 @@ bool LayoutTask::divides(const Layout& layout) const {
   if (layout.zero > 0 && replicas(layout) == 1) return false;
   const bool interleaved = layout.schedule == PipelineSchedule::Interleaved;
   if (interleaved != (layout.chunks > 1)) return false;
+  if (layout.count_ends && layout.pipeline == 1) return false;
   if (layout.pipeline == 1)
     return layout.schedule == PipelineSchedule::OneForwardOneBackward;  // one stage has one order
   return !interleaved || micro_steps(layout) % layout.pipeline == 0;
@@ -36,8 +37,9 @@ std::map<std::string, std::string> options_of(const Layout& layout, const Layout
 std::string text_of(const Layout& layout, const LayoutTask& task) {
   std::string out = fmt::format("tensor {} x pipeline {}", layout.tensor, layout.pipeline);
   if (layout.pipeline > 1)
-    out += layout.chunks > 1 ? fmt::format(" ({}, {} chunks)", name_of(layout.schedule), layout.chunks)
-                             : fmt::format(" ({})", name_of(layout.schedule));
+    out += fmt::format(" ({}{}{})", name_of(layout.schedule),
+                       layout.chunks > 1 ? fmt::format(", {} chunks", layout.chunks) : "",
+                       layout.count_ends ? ", ends counted" : "");
   out += fmt::format(" x data {}", task.replicas(layout));
   if (layout.sequence) out += ", sequence";
   if (!layout.splits.empty()) out += fmt::format(" ({})", text_of(layout.splits));

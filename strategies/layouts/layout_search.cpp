@@ -44,7 +44,8 @@ public:
         meshes_(meshes_of(space, task)),
         random_(options.seed) {
     for (const PipelineSchedule schedule : space.schedules)
-      for (const int chunks : chunks_of(space, schedule)) orders_.push_back({schedule, chunks});
+      for (const int chunks : chunks_of(space, schedule))
+        for (const bool count_ends : space.count_ends) orders_.push_back({schedule, chunks, count_ends});
   }
 
   LayoutSearchResult run() {
@@ -74,6 +75,12 @@ private:
   struct Order {
     PipelineSchedule schedule;
     int chunks;
+    bool count_ends;
+    void set(Layout& layout) const {
+      layout.schedule = schedule;
+      layout.chunks = chunks;
+      layout.count_ends = count_ends;
+    }
   };
   enum class Coordinate { Order, MicroBatch, Recompute, Zero, Sequence };
   static constexpr Coordinate kCoordinates[] = {Coordinate::Order, Coordinate::MicroBatch, Coordinate::Recompute,
@@ -108,10 +115,7 @@ private:
     switch (coordinate) {
       case Coordinate::Order:
         if (layout.pipeline == 1) return {layout};
-        with(orders_, [](Layout& one, const Order& order) {
-          one.schedule = order.schedule;
-          one.chunks = order.chunks;
-        });
+        with(orders_, [](Layout& one, const Order& order) { order.set(one); });
         break;
       case Coordinate::MicroBatch:
         with(space_.micro_batch, [](Layout& one, std::int64_t samples) { one.micro_batch = samples; });
@@ -142,9 +146,7 @@ private:
     return out;
   }
   void set_first_order(Layout& layout) const {
-    if (layout.pipeline == 1) return;
-    layout.schedule = orders_.front().schedule;
-    layout.chunks = orders_.front().chunks;
+    if (layout.pipeline > 1) orders_.front().set(layout);
   }
 
   Layout draw(const Mesh& mesh) {
@@ -276,8 +278,7 @@ private:
       layout.splits.clear();
     }
     if (mesh.pipeline == 1) {
-      layout.schedule = PipelineSchedule::OneForwardOneBackward;
-      layout.chunks = 1;
+      Order{PipelineSchedule::OneForwardOneBackward, 1, false}.set(layout);
     } else if (!had_stages) {
       set_first_order(layout);
     }

@@ -84,12 +84,22 @@ std::vector<OptionInfo> connection_options(const std::string& shared_process) {
 }
 
 std::vector<OptionInfo> model_parallel_options() {
-  return {{kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
-          {kPipeline, "1", "stages that compute one run of layers after another"},
-          {"schedule", "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
-          {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
-          {"sequence", "false",
-           "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"}};
+  return {
+      {kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
+      {kPipeline, "1", "stages that compute one run of layers after another"},
+      {"schedule", "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
+      {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
+      {"sequence", "false",
+       "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"},
+      {"stage_blocks", "even",
+       "blocks of a stage: even, threshold (a stage ends where the operations of products pass its share: nanotron) "
+       "or balanced (the dearest stage is the cheapest)"},
+      {"launch_cost", "0s", "what a host takes to launch one pass of a layer"},
+      {"check_cost", "0s",
+       "what hosts take, for each rank, to check a collective of tensor-parallel ranks "
+       "(TORCH_DISTRIBUTED_DEBUG=DETAIL)"},
+      {"transfer_cost", "0s",
+       "what it takes hosts to announce a transfer between stages that they wait for; 0s: it is launched ahead"}};
 }
 
 ModelParallel model_parallel(const BuildRequest& request, const Options& options) {
@@ -100,6 +110,10 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
   out.sequence = options.boolean("sequence");
+  out.blocks = options.one_of("stage_blocks", stage_blocks_words());
+  out.host = {.launch = options.seconds("launch_cost"),
+              .check = options.seconds("check_cost"),
+              .transfer = options.seconds("transfer_cost")};
   if (request.workers % out.ranks() != 0)
     options.fail(kPipeline, fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers",
                                         out.tensor, out.pipeline, request.workers));

@@ -151,6 +151,10 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
+  m.maybe("stage_blocks", [&](const yaml::Node& n) { parallel.blocks = n.one_of(stage_blocks_words()); });
+  m.maybe("launch_cost", [&](const yaml::Node& n) { parallel.host.launch = n.seconds(); });
+  m.maybe("check_cost", [&](const yaml::Node& n) { parallel.host.check = n.seconds(); });
+  m.maybe("transfer_cost", [&](const yaml::Node& n) { parallel.host.transfer = n.seconds(); });
 }
 
 void read_graph(const yaml::Node& node, GraphStrategy& graph) {

@@ -18,23 +18,47 @@ struct Run {
   LayerId end = 0;
 };
 
+/// Operations of the matrix products of each block, and of what follows the last one.
+BlockCosts product_costs(const Model& model, const std::vector<Block>& blocks) {
+  const auto products = [&](LayerId begin, LayerId end) {
+    double sum = 0.0;
+    for (LayerId id = begin; id < end; ++id)
+      if (model.layer(id).kind == LayerKind::Dense) sum += model.layer(id).forward_flops.value();
+    return sum;
+  };
+  BlockCosts out;
+  for (const Block& block : blocks) out.blocks.push_back(products(block.first, block.last + 1));
+  out.after = products(blocks.back().last + 1, model.layer_count());
+  return out;
+}
+
+BlockCounts counts_of(const Model& model, const std::vector<Block>& blocks, const ModelParallel& parallel) {
+  const int chunks = parallel.pipeline * parallel.chunks;
+  if (!blocks.empty() && parallel.blocks == StageBlocks::Threshold)
+    return threshold_blocks(product_costs(model, blocks), chunks);
+  if (!blocks.empty() && parallel.blocks == StageBlocks::Balanced)
+    return balanced_blocks(product_costs(model, blocks), chunks);
+  return spread_blocks(static_cast<int>(blocks.size()), chunks);
+}
+
 std::vector<Run> runs_of(const Model& model, const ModelParallel& parallel) {
   const int count = parallel.pipeline * parallel.chunks;
   if (count == 1) return {{0, model.layer_count()}};
   const std::vector<Block> blocks = blocks_of(model);
-  if (static_cast<int>(blocks.size()) < count)
+  if (parallel.blocks == StageBlocks::Even && static_cast<int>(blocks.size()) < count)
     throw PlanError(
         fmt::format("model '{}' has {} blocks (layers whose names agree up to a number), which {} stages "
                     "of {} chunk{} cannot share",
                     model.name(), blocks.size(), parallel.pipeline, parallel.chunks, parallel.chunks == 1 ? "" : "s"));
-  const BlockCounts counts = spread_blocks(static_cast<int>(blocks.size()), count);
+  const BlockCounts counts = counts_of(model, blocks, parallel);
   std::vector<Run> out;
   std::size_t next = 0;
   for (const int of_chunk : counts) {
     const LayerId begin = out.empty() ? 0 : out.back().end;
     next += static_cast<std::size_t>(of_chunk);
-    out.push_back({begin, next == blocks.size() ? model.layer_count() : blocks[next].first});
+    out.push_back({begin, next == blocks.size() ? blocks.back().last + 1 : blocks[next].first});
   }
+  out.back().end = model.layer_count();
   return out;
 }
 

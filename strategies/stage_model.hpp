@@ -32,8 +32,7 @@ struct StageModel {
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };
 
-/// By stage. Blocks (blocks_of) are never cut; each chunk has as many as any other, the first ones one more where they
-/// do not divide evenly; what is before the first block belongs to the first chunk, what is after the last to the last.
+/// By stage. Blocks (blocks_of) are never cut, and are shared out as ModelParallel::blocks says; what is before the first block belongs to the first chunk, what is after the last to the last.
 /// The model itself where the strategy is trivial. @throws PlanError for more chunks than blocks and for layers that
 /// cannot be split.
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);

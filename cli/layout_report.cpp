@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/csv.hpp"
+#include "strategies/names.hpp"
 
 namespace simsync {
 
@@ -57,9 +58,9 @@ std::vector<EvaluatedLayout> best_of_families(const LayoutSearchResult& result) 
 }
 
 std::string layout_csv_header() {
-  return csv_row({"model",    "cluster", "workers",    "samples",  "tensor",      "pipeline",    "replicas",
-                  "schedule", "chunks",  "count_ends", "sequence", "micro_batch", "micro_steps", "recompute",
-                  "zero",     "splits",  "estimate_s", "replay_s", "solver",      "fits",        "missing_bytes"});
+  return csv_row({"model",    "cluster", "workers",      "samples",  "tensor",      "pipeline",    "replicas",
+                  "schedule", "chunks",  "stage_blocks", "sequence", "micro_batch", "micro_steps", "recompute",
+                  "zero",     "splits",  "estimate_s",   "replay_s", "solver",      "fits",        "missing_bytes"});
 }
 
 std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& layout) {

@@ -89,12 +89,21 @@ std::vector<OptionInfo> model_parallel_options() {
       {kPipeline, "1", "stages that compute one run of layers after another"},
       {kSchedule, "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
       {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
-      {"count_ends", "false", "true: an embedding and a head count as a block of their chunk (Megatron-LM, Llama 3)"},
       {"sequence", "false",
        "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"},
       {"splits", "",
        "layers that tensor-parallel ranks share out otherwise than Megatron-LM would: LAYER:SPLIT+... with whole, "
-       "columns, rows, features, tokens or vocabulary"}};
+       "columns, rows, features, tokens or vocabulary"},
+      {"stage_blocks", "even",
+       "blocks of a stage: even, with-ends (an embedding and a head count as one: Megatron-LM, Llama 3), threshold (a "
+       "stage ends where the operations of products pass its share: nanotron) or balanced (the dearest stage is the "
+       "cheapest)"},
+      {"launch_cost", "0s", "what a host takes to launch one pass of a layer"},
+      {"check_cost", "0s",
+       "what hosts take, for each rank, to check a collective of tensor-parallel ranks "
+       "(TORCH_DISTRIBUTED_DEBUG=DETAIL)"},
+      {"transfer_cost", "0s",
+       "what it takes hosts to announce a transfer between stages that they wait for; 0s: it is launched ahead"}};
 }
 
 ModelParallel model_parallel(const BuildRequest& request, const Options& options) {
@@ -104,9 +113,12 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.pipeline = static_cast<int>(options.integer(kPipeline, 1, request.workers));
   out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
-  out.count_ends = options.boolean("count_ends");
   out.sequence = options.boolean("sequence");
   out.splits = parse_split_choices(options.text("splits"));
+  out.blocks = options.one_of("stage_blocks", stage_blocks_words());
+  out.host = {.launch = options.seconds("launch_cost"),
+              .check = options.seconds("check_cost"),
+              .transfer = options.seconds("transfer_cost")};
   if (request.workers % out.ranks() != 0)
     options.fail(request.workers % out.tensor != 0 ? kTensor : kPipeline,
                  fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", out.tensor,

@@ -1,11 +1,40 @@
 // How several ranks compute one replica of a model together: tensor and pipeline parallelism.
 #pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "base/units.hpp"
 #include "strategies/layer_split.hpp"
 #include "strategies/pipeline/pipeline_schedule.hpp"
 
 namespace simsync {
+
+/// Which blocks (blocks_of) each stage has.
+enum class StageBlocks : std::uint8_t {
+  Even,  ///< each chunk as many as any other, the first ones one more where they do not divide evenly
+  /// The same where what is before the first block and what is after the last count as one each (Megatron-LM's
+  /// account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split; Llama 3).
+  WithEnds,
+  Threshold,  ///< by the operations of their matrix products, the head's among them (threshold_blocks: nanotron)
+  Balanced,   ///< so that the dearest chunk is the cheapest, by the same operations (balanced_blocks)
+};
+
+/// What the process of a rank does on the host for its device. A host launches kernels in order and as far ahead of the
+/// device as it gets; a device cannot begin what has not been launched.
+struct HostCosts {
+  Seconds launch{0};  ///< of one pass of one layer
+  /// Before a collective of tensor-parallel ranks their hosts make sure that all call the same: for each of the ranks
+  /// (TORCH_DISTRIBUTED_DEBUG=DETAIL, whose barrier over Gloo answers one rank after the other).
+  Seconds check{0};
+  /// Of what announces a transfer between stages (shapes, before the data), where hosts wait for their devices and for
+  /// each other: the sender announces what its device has ended, and the receiver launches nothing before it has
+  /// arrived. 0: transfers are launched ahead as all else.
+  Seconds transfer{0};
+  [[nodiscard]] bool any() const { return launch.value() > 0.0 || check.value() > 0.0 || transfer.value() > 0.0; }
+  friend bool operator==(const HostCosts&, const HostCosts&) = default;
+};
 
 /// Ranks are numbered with the tensor-parallel ones next to each other, then replicas, then stages, as Megatron-LM and
 /// nanotron number them: the groups that talk most are inside nodes. With one rank of each it is data parallelism.
@@ -14,14 +43,13 @@ struct ModelParallel {
   int pipeline = 1;  ///< stages, each a run of layers, or several where the schedule is interleaved
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   int chunks = 1;  ///< runs of layers on a stage
-  /// What is before the first block and what is after the last count as a block each where blocks are dealt to chunks
-  /// (Megatron-LM's account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split; Llama 3).
-  bool count_ends = false;
   /// What no layer splits is shared out by tokens among the tensor-parallel ranks (sequence parallelism, Korthikanti et
   /// al., "Reducing Activation Recomputation in Large Transformer Models", 2022).
   bool sequence = false;
   /// Layers that tensor-parallel ranks share out otherwise than by the rule (splits_of); the first that matches counts.
   std::vector<SplitChoice> splits = {};
+  StageBlocks blocks = StageBlocks::Even;
+  HostCosts host;
   friend bool operator==(const ModelParallel&, const ModelParallel&) = default;
 
   /// Of one replica.

@@ -79,6 +79,14 @@ const Words<Recompute>& recompute_words() {
   return kWords;
 }
 
+const Words<StageBlocks>& stage_blocks_words() {
+  static const Words<StageBlocks> kWords{{"even", StageBlocks::Even},
+                                         {"with-ends", StageBlocks::WithEnds},
+                                         {"threshold", StageBlocks::Threshold},
+                                         {"balanced", StageBlocks::Balanced}};
+  return kWords;
+}
+
 const char* name_of(CollectiveAlgorithm algorithm) {
   if (algorithm == CollectiveAlgorithm::Pairwise) return "pairwise";
   return word_for(collective_algorithm_words(), algorithm);
@@ -100,6 +108,10 @@ const char* name_of(UpdateAt update_at) {
 }
 const char* name_of(FusionKind kind) {
   return word_for(fusion_kind_words(), kind);
+}
+
+const char* name_of(StageBlocks blocks) {
+  return word_for(stage_blocks_words(), blocks);
 }
 
 }  // namespace simsync

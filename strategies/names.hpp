@@ -20,6 +20,7 @@ const Words<UpdateAt>& update_at_words();
 const Words<FusionKind>& fusion_kind_words();
 const Words<DType>& dtype_words();
 const Words<Recompute>& recompute_words();
+const Words<StageBlocks>& stage_blocks_words();
 
 const char* name_of(CollectiveAlgorithm algorithm);
 const char* name_of(Compressor compressor);
@@ -28,5 +29,6 @@ const char* name_of(Ordering ordering);
 const char* name_of(Gate gate);
 const char* name_of(UpdateAt update_at);
 const char* name_of(FusionKind kind);
+const char* name_of(StageBlocks blocks);
 
 }  // namespace simsync

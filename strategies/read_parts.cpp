@@ -150,7 +150,6 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("pipeline", [&](const yaml::Node& n) { parallel.pipeline = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
-  m.maybe("count_ends", [&](const yaml::Node& n) { parallel.count_ends = n.boolean(); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
   m.maybe("splits", [&](const yaml::Node& n) {
     try {
@@ -159,6 +158,10 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
       n.fail(e.what());
     }
   });
+  m.maybe("stage_blocks", [&](const yaml::Node& n) { parallel.blocks = n.one_of(stage_blocks_words()); });
+  m.maybe("launch_cost", [&](const yaml::Node& n) { parallel.host.launch = n.seconds(); });
+  m.maybe("check_cost", [&](const yaml::Node& n) { parallel.host.check = n.seconds(); });
+  m.maybe("transfer_cost", [&](const yaml::Node& n) { parallel.host.transfer = n.seconds(); });
 }
 
 void read_graph(const yaml::Node& node, GraphStrategy& graph) {

@@ -17,9 +17,22 @@ struct Run {
   LayerId end = 0;
 };
 
+/// Operations of the matrix products of each block, and of what follows the last one.
+BlockCosts product_costs(const Model& model, const std::vector<Block>& blocks) {
+  const auto products = [&](LayerId begin, LayerId end) {
+    double sum = 0.0;
+    for (LayerId id = begin; id < end; ++id)
+      if (model.layer(id).kind == LayerKind::Dense) sum += model.layer(id).forward_flops.value();
+    return sum;
+  };
+  BlockCosts out;
+  for (const Block& block : blocks) out.blocks.push_back(products(block.first, block.last + 1));
+  out.after = products(blocks.back().last + 1, model.layer_count());
+  return out;
+}
+
 std::vector<Run> runs_of(const Model& model, const ModelParallel& parallel) {
-  const int count = parallel.pipeline * parallel.chunks;
-  if (count == 1) return {{0, model.layer_count()}};
+  if (parallel.pipeline * parallel.chunks == 1) return {{0, model.layer_count()}};
   const std::vector<Block> blocks = blocks_of(model);
   const BlockCounts counts = blocks_by_chunk(model, parallel);
   std::vector<Run> out;
@@ -27,10 +40,9 @@ std::vector<Run> runs_of(const Model& model, const ModelParallel& parallel) {
   for (const int of_chunk : counts) {
     const LayerId begin = out.empty() ? 0 : out.back().end;
     next += static_cast<std::size_t>(of_chunk);
-    const bool is_last = out.size() + 1 == counts.size();
-    const LayerId behind = next == blocks.size() ? blocks.back().last + 1 : blocks[next].first;
-    out.push_back({begin, is_last ? model.layer_count() : behind});
+    out.push_back({begin, next == blocks.size() ? blocks.back().last + 1 : blocks[next].first});
   }
+  out.back().end = model.layer_count();
   return out;
 }
 
@@ -151,14 +163,18 @@ private:
 
 BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel) {
   const int chunks = parallel.pipeline * parallel.chunks;
-  const auto blocks = static_cast<int>(blocks_of(model).size());
-  const int of_ends = parallel.count_ends ? 1 : 0;
-  if (blocks + 2 * of_ends < chunks || blocks == 0)
+  const std::vector<Block> blocks = blocks_of(model);
+  const auto count = static_cast<int>(blocks.size());
+  const int of_ends = parallel.blocks == StageBlocks::WithEnds ? 1 : 0;
+  const bool by_number = parallel.blocks == StageBlocks::Even || of_ends > 0;
+  if (blocks.empty() || (by_number && count + 2 * of_ends < chunks))
     throw PlanError(
         fmt::format("model '{}' has {} blocks (layers whose names agree up to a number), which {} stages "
                     "of {} chunk{} cannot share",
-                    model.name(), blocks, parallel.pipeline, parallel.chunks, parallel.chunks == 1 ? "" : "s"));
-  return spread_blocks(blocks, chunks, {.before = of_ends, .after = of_ends});
+                    model.name(), count, parallel.pipeline, parallel.chunks, parallel.chunks == 1 ? "" : "s"));
+  if (parallel.blocks == StageBlocks::Threshold) return threshold_blocks(product_costs(model, blocks), chunks);
+  if (parallel.blocks == StageBlocks::Balanced) return balanced_blocks(product_costs(model, blocks), chunks);
+  return spread_blocks(count, chunks, {.before = of_ends, .after = of_ends});
 }
 
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel) {

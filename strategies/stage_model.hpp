@@ -35,12 +35,12 @@ struct StageModel {
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };
 
-/// How many blocks each chunk has, by chunk of the whole pipeline: as many as any other, the first ones one more where
-/// they do not divide evenly. @throws PlanError for more chunks than blocks.
+/// How many blocks each chunk of the whole pipeline has, as ModelParallel::blocks says. @throws PlanError where they
+/// cannot be shared out so.
 BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel);
 
-/// By stage. Blocks (blocks_of) are never cut; each chunk has as many as any other, the first ones one more where they
-/// do not divide evenly; what is before the first block belongs to the first chunk, what is after the last to the last.
+/// By stage. Blocks (blocks_of) are never cut; what is before the first block belongs to the first chunk, what is after
+/// the last to the last.
 /// The model itself where the strategy is trivial. @throws PlanError for more chunks than blocks and for layers that
 /// cannot be split.
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);

@@ -138,7 +138,9 @@ void check_model_parallel(const Strategy& strategy) {
     fail(fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", parallel.tensor,
                      parallel.pipeline, strategy.graph.workers));
   check(parallel.shape(strategy.graph.micro_steps));
-  if (parallel.is_trivial()) return;
+  for (const Seconds cost : {parallel.host.launch, parallel.host.check, parallel.host.transfer})
+    if (cost.value() < 0.0) fail("a time must not be negative");
+  if (parallel.is_trivial() && !parallel.host.any()) return;
   for (const VariableStrategy& how : strategy.variables) {
     const bool whole = how.shards.size() == 1 && !std::holds_alternative<PsSynchronizer>(how.shards[0].synchronizer) &&
                        !std::holds_alternative<SfbSynchronizer>(how.shards[0].synchronizer);

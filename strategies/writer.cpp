@@ -67,10 +67,18 @@ std::string sharding_text(const Sharding& sharding) {
 
 std::string parallel_text(const ModelParallel& parallel) {
   if (parallel == ModelParallel{}) return {};
-  const std::string splits = parallel.splits.empty() ? "" : fmt::format(", splits: \"{}\"", text_of(parallel.splits));
-  return fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}{}{}}}\n",
-                     parallel.tensor, parallel.pipeline, name_of(parallel.schedule), parallel.chunks, parallel.sequence,
-                     parallel.count_ends ? ", count_ends: true" : "", splits);
+  std::string out =
+      fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}", parallel.tensor,
+                  parallel.pipeline, name_of(parallel.schedule), parallel.chunks, parallel.sequence);
+  if (!parallel.splits.empty()) out += fmt::format(", splits: \"{}\"", text_of(parallel.splits));
+  if (parallel.blocks != StageBlocks::Even) out += fmt::format(", stage_blocks: {}", name_of(parallel.blocks));
+  const auto time = [&](const char* key, Seconds value) {
+    if (value.value() > 0.0) out += fmt::format(", {}: {}", key, text_of(value));
+  };
+  time("launch_cost", parallel.host.launch);
+  time("check_cost", parallel.host.check);
+  time("transfer_cost", parallel.host.transfer);
+  return out + "}\n";
 }
 
 std::string graph_text(const GraphStrategy& graph) {

@@ -326,7 +326,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   plan.ops.reserve(3 * model.layer_count() + model.variables().size());  // as many as DDP has, and more
   detail::PlanWriter writer{.model = model, .profile = profile, .cluster = cluster, .strategy = strategy, .plan = plan};
   detail::write_queues(writer);
-  if (strategy.graph.parallel.is_trivial()) {
+  if (strategy.graph.parallel.is_trivial() && !strategy.graph.parallel.host.any()) {
     for (LayerId layer = 0; layer < model.layer_count(); ++layer) plan.layers.push_back(model.layer(layer).name);
     detail::write_compute(writer);
     detail::write_all_reduce(writer);

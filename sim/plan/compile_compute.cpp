@@ -7,11 +7,13 @@
 #include <numbers>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "base/error.hpp"
 #include "models/blocks.hpp"
 #include "sim/plan/boxing_collective.hpp"
 #include "sim/plan/group_stream.hpp"
+#include "sim/plan/launch_stream.hpp"
 
 namespace simsync::detail {
 
@@ -67,6 +69,7 @@ public:
         shares_(overlap_shares(writer.strategy.graph)) {
     if (!w_.profile.recomputed.empty())
       for (const Block& block : blocks_of(w_.model)) block_ending_at_[block.last] = block;
+    for (const Block& block : blocks_of(w_.model)) starts_block_.insert(block.first);
     for (LayerId layer = 0; layer < w_.model.layer_count(); ++layer) {
       w_.backward_left.push_back(pass_);
       for_backward_of(layer, [&](const Piece& piece) { pass_ += time_of(piece); });
@@ -110,14 +113,28 @@ private:
       ops->resize(w_.model.layer_count(), -1);
     w_.micro_steps.assign(static_cast<std::size_t>(w_.profile.micro_steps), step);
     if (parallel.tensor > 1) split_.emplace(w_, w_.tensor, QueueId{-1});
+    if (parallel.host.any()) launches_.emplace(w_);
     for (const StageTask& task : stage_order(shape, w_.stage_number)) {
-      const auto first = static_cast<OpId>(w_.plan.ops.size());
-      write_pass(task);
+      const bool passes = task.kind != StageTask::Kind::BackwardWeight;
       const Phase way = task.kind == StageTask::Kind::Forward ? Phase::Forward : Phase::Backward;
+      launched_ = launches_ ? launches_->flush() : -1;
+      const OpId launch = launched_;
+      first_ = -1;
+      write_pass(task);
       if (way == Phase::Backward) w_.last_back = static_cast<std::size_t>(task.micro_batch);
-      if (task.kind != StageTask::Kind::BackwardWeight)
-        w_.passes[{way, task.micro_batch, task.chunk}] = {.first = first, .last = previous_};
+      if (!passes) continue;
+      const OpId sent = announces(task) ? launches_->announce(previous_) : previous_;
+      w_.passes[{way, task.micro_batch, task.chunk}] = {.first = first_, .last = sent, .launch = launch};
     }
+    if (launches_) launches_->repeat();
+  }
+
+  /// Whether host and device wait for the transfer of what a pass gives.
+  [[nodiscard]] bool announces(const StageTask& task) const {
+    const ModelParallel& parallel = w_.strategy.graph.parallel;
+    const int chunk = task.chunk * parallel.pipeline + w_.stage_number;
+    const int last = task.kind == StageTask::Kind::Forward ? parallel.pipeline * parallel.chunks - 1 : 0;
+    return parallel.host.transfer.value() > 0.0 && chunk != last;
   }
 
   void write_pass(const StageTask& task) {
@@ -125,6 +142,7 @@ private:
     MicroStep& step = w_.micro_steps[static_cast<std::size_t>(task.micro_batch)];
     if (task.kind == StageTask::Kind::Forward) {
       for (LayerId layer = chunk.begin; layer < chunk.end; ++layer) {
+        launch(layer, layer + 1 == chunk.end);
         exchange(w_.stage->boxing.before_forward[layer], layer, "forward");
         step.forward[layer] = compute({.layer = layer});
       }
@@ -134,6 +152,7 @@ private:
       if (task.kind == StageTask::Kind::BackwardWeight) {
         if (weight_share(layer) > 0.0) (void)compute(backward_of(layer), weight_share(layer));
       } else {
+        launch(layer, layer == chunk.begin);
         step.backward_begin[layer] = static_cast<OpId>(w_.plan.ops.size());
         exchange(w_.stage->boxing.before_backward[layer], layer, "backward");
         const double share = task.kind == StageTask::Kind::Backward ? 1.0 : 1.0 - weight_share(layer);
@@ -158,16 +177,26 @@ private:
     return one.kind == LayerKind::Dense || one.kind == LayerKind::Conv ? kWeightShare : 0.0;
   }
 
+  /// The host launches a pass of a layer. The device looks at what is launched once a block and at the end of a pass.
+  void launch(LayerId layer, bool ends) {
+    if (!launches_) return;
+    if (w_.stage->layer_of[layer]) launches_->add_layer();
+    if (ends || starts_block_.contains(layer)) launched_ = launches_->flush();
+  }
+
   /// What tensor-parallel ranks exchange before a pass of a layer; the pass waits for it.
   void exchange(const std::vector<TensorBoxing>& steps, LayerId layer, const char* pass) {
     if (!split_) return;
     for (const TensorBoxing& step : steps) {
+      if (launches_) launches_->add_collective(split_->ranks());
       const auto [primitive, bytes] = collective_of(step.op, w_.activation_bytes(step.bytes), split_->ranks());
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
       std::vector<OpId> after;
       if (previous_ >= 0) after.push_back(previous_);
+      if (launched_ >= 0) after.push_back(std::exchange(launched_, -1));
       previous_ = split_->add({.primitive = primitive}, bytes, std::move(reason), after);
+      if (first_ < 0) first_ = previous_;
     }
   }
 
@@ -179,7 +208,10 @@ private:
     op.reason = std::move(reason);
     op.body = std::move(work);
     if (previous_ >= 0) op.after.push_back({previous_, 0});
-    return previous_ = w_.add(std::move(op));
+    if (launched_ >= 0) op.after.push_back({std::exchange(launched_, -1), 0});
+    previous_ = w_.add(std::move(op));
+    if (first_ < 0) first_ = previous_;
+    return previous_;
   }
 
   OpId compute(const Piece& piece, double fraction = 1.0) {
@@ -243,7 +275,11 @@ private:
   std::map<LayerId, Block> block_ending_at_;  ///< empty when nothing is computed again
   Seconds pass_;                              ///< one backward pass
   std::optional<GroupStream> split_;          ///< of tensor-parallel ranks
+  std::optional<LaunchStream> launches_;      ///< of the host, where it has a cost
+  std::set<LayerId> starts_block_;            ///< first layers of blocks
+  OpId launched_ = -1;                        ///< what the next op of the device waits for
   OpId previous_ = -1;
+  OpId first_ = -1;  ///< of a pass of a stage
 };
 
 }  // namespace

@@ -167,6 +167,7 @@ private:
     const double bytes = whole_.activation_bytes(chunk.received_bytes);
     const OpId sent = writer_of(from.stage).passes.at({pass, step, from.chunk}).last;
     const OpId waits = writer_of(to.stage).passes.at({pass, step, to.chunk}).first;
+    const OpId launches = writer_of(to.stage).passes.at({pass, step, to.chunk}).launch;
     Reason reason{Phase::Activations, -1,
                   fmt::format("{}micro-step {} from stage {} to {}", pass == Phase::Forward ? "" : "gradients of ",
                               step + 1, from.stage, to.stage)};
@@ -176,6 +177,8 @@ private:
             .launch({.primitive = CollectivePrimitive::SendReceive, .root = from.stage < to.stage ? 0 : 1}, bytes,
                     std::move(reason), {sent});
     plan_.ops[static_cast<std::size_t>(waits)].after.push_back({arrives, 0});
+    if (parallel_.host.transfer.value() > 0.0)
+      plan_.ops[static_cast<std::size_t>(launches)].after.push_back({arrives, 0});
     // The buffer that it is received in is free once the pass of the step before has read it.
     plan_.ops[static_cast<std::size_t>(arrives)].after.push_back({waits, 1});
   }

@@ -35,7 +35,8 @@ HostPass host_pass(const CpuClass& cpu, const HostPassRates& rates, double bytes
 /// A stretch of the compute stream.
 struct Stretch {
   OpId first = -1;
-  OpId last = -1;
+  OpId last = -1;    ///< or, where the host announces what it gives, that
+  OpId launch = -1;  ///< the first work of the host for it; none: the strategy has no HostCosts
 };
 
 /// Ops of a micro-step, by layer.

@@ -46,13 +46,12 @@ struct StagesEstimator::Parts {
   const Cluster& cluster;
   int workers;
   MeshGroups groups;
-  /// Tensor, pipeline, chunks, count_ends, sequence and splits.
-  using Cut = std::tuple<int, int, int, bool, bool, std::vector<SplitChoice>>;
+  /// Tensor, pipeline, chunks, blocks, sequence and splits.
+  using Cut = std::tuple<int, int, int, StageBlocks, bool, std::vector<SplitChoice>>;
   std::map<Cut, std::vector<StageModel>> stages = {};
 
   static Cut cut_of(const ModelParallel& parallel) {
-    return {parallel.tensor,     parallel.pipeline, parallel.chunks,
-            parallel.count_ends, parallel.sequence, parallel.splits};
+    return {parallel.tensor, parallel.pipeline, parallel.chunks, parallel.blocks, parallel.sequence, parallel.splits};
   }
 };
 

@@ -42,7 +42,7 @@ private:
     if (schedule == PipelineSchedule::GPipe || schedule == PipelineSchedule::ZeroBubble)
       return refuse_if(true, fmt::format("it has the schedules 1f1b and interleaved, not {}", name_of(schedule)), out_);
     const int chunks = plan_.model_chunks();
-    if (plan_.blocks % chunks != 0 || plan_.parallel.count_ends) {
+    if (plan_.blocks % chunks != 0 || plan_.parallel.blocks != StageBlocks::Even) {
       flag("pipeline-model-parallel-layout", layout());
     } else if (plan_.parallel.chunks > 1) {
       flag("num-layers-per-virtual-pipeline-stage", std::int64_t{plan_.blocks / chunks});

@@ -58,7 +58,7 @@ private:
     if (parallel.pipeline == 1) return;
     refuse_if(parallel.schedule == PipelineSchedule::GPipe || parallel.schedule == PipelineSchedule::ZeroBubble,
               fmt::format("it has the schedules 1f1b and interleaved, not {}", name_of(parallel.schedule)), out_);
-    refuse_if(parallel.count_ends, "its stages have as many blocks each, whatever the ends have", out_);
+    refuse_if(parallel.blocks != StageBlocks::Even, "its stages have as many blocks each", out_);
     refuse_if(
         plan_.blocks % plan_.model_chunks() != 0,
         fmt::format("its stages have as many blocks each, and {} do not share {}", plan_.model_chunks(), plan_.blocks),

@@ -110,7 +110,9 @@ private:
                                                                             : "1F1B";
     parallelism("pipeline_parallel_schedule", std::string(word));
     parallelism("pipeline_parallel_microbatch_size", plan_.micro_batch);
-    const int of_ends = parallel.count_ends ? 1 : 0;
+    refuse_if(parallel.blocks != StageBlocks::Even && parallel.blocks != StageBlocks::WithEnds,
+              "it deals blocks to stages by their number, not by what they compute", out_);
+    const int of_ends = parallel.blocks == StageBlocks::WithEnds ? 1 : 0;
     parallelism("pipeline_parallel_first_stage_less_layers", std::int64_t{of_ends});
     parallelism("pipeline_parallel_last_stage_less_layers", std::int64_t{of_ends});
     constexpr int kDefaultChunks = 2;

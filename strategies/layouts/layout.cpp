@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
+#include "strategies/names.hpp"
 
 namespace simsync {
 
@@ -13,7 +13,7 @@ bool LayoutTask::divides(const Layout& layout) const {
   if (layout.zero > 0 && replicas(layout) == 1) return false;
   const bool interleaved = layout.schedule == PipelineSchedule::Interleaved;
   if (interleaved != (layout.chunks > 1)) return false;
-  if (layout.count_ends && layout.pipeline == 1) return false;
+  if (layout.blocks != StageBlocks::Even && layout.pipeline == 1) return false;
   if (layout.pipeline == 1)
     return layout.schedule == PipelineSchedule::OneForwardOneBackward;  // one stage has one order
   return !interleaved || micro_steps(layout) % layout.pipeline == 0;
@@ -39,7 +39,7 @@ std::string text_of(const Layout& layout, const LayoutTask& task) {
   if (layout.pipeline > 1)
     out += fmt::format(" ({}{}{})", name_of(layout.schedule),
                        layout.chunks > 1 ? fmt::format(", {} chunks", layout.chunks) : "",
-                       layout.count_ends ? ", ends counted" : "");
+                       layout.blocks == StageBlocks::Even ? "" : fmt::format(", blocks {}", name_of(layout.blocks)));
   out += fmt::format(" x data {}", task.replicas(layout));
   if (layout.sequence) out += ", sequence";
   if (!layout.splits.empty()) out += fmt::format(" ({})", text_of(layout.splits));

@@ -17,7 +17,7 @@ struct Layout {
   int pipeline = 1;
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   int chunks = 1;
-  bool count_ends = false;
+  StageBlocks blocks = StageBlocks::Even;
   bool sequence = false;
   std::int64_t micro_batch = 1;  ///< samples of a replica that go through the model at a time
   Recompute recompute = Recompute::None;

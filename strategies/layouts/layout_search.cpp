@@ -45,7 +45,7 @@ public:
         random_(options.seed) {
     for (const PipelineSchedule schedule : space.schedules)
       for (const int chunks : chunks_of(space, schedule))
-        for (const bool count_ends : space.count_ends) orders_.push_back({schedule, chunks, count_ends});
+        for (const StageBlocks blocks : space.stage_blocks) orders_.push_back({schedule, chunks, blocks});
   }
 
   LayoutSearchResult run() {
@@ -75,11 +75,11 @@ private:
   struct Order {
     PipelineSchedule schedule;
     int chunks;
-    bool count_ends;
+    StageBlocks blocks;
     void set(Layout& layout) const {
       layout.schedule = schedule;
       layout.chunks = chunks;
-      layout.count_ends = count_ends;
+      layout.blocks = blocks;
     }
   };
   enum class Coordinate { Order, MicroBatch, Recompute, Zero, Sequence };
@@ -278,7 +278,7 @@ private:
       layout.splits.clear();
     }
     if (mesh.pipeline == 1) {
-      Order{PipelineSchedule::OneForwardOneBackward, 1, false}.set(layout);
+      Order{PipelineSchedule::OneForwardOneBackward, 1, StageBlocks::Even}.set(layout);
     } else if (!had_stages) {
       set_first_order(layout);
     }

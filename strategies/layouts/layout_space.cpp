@@ -72,7 +72,7 @@ const std::vector<OptionInfo>& layout_dimensions() {
       {"pipeline", kAuto, "stages; auto: divisors of the workers up to the model's blocks"},
       {"schedule", "1f1b,interleaved,zero-bubble", "order of a stage's passes: gpipe, 1f1b, interleaved, zero-bubble"},
       {"chunks", kAuto, "runs of layers on a stage of an interleaved schedule; auto: 2 to the blocks of a stage"},
-      {"count_ends", "false,true", "whether an embedding and a head count as a block where blocks are dealt to chunks"},
+      {"stage_blocks", "even,with-ends", "blocks of a stage: even, with-ends, threshold, balanced, as ddp has them"},
       {"sequence", "false,true", "whether tensor-parallel ranks share out by tokens what no layer splits"},
       {"micro_batch", kAuto, "samples of a replica that are computed at a time; auto: divisors up to 64"},
       {"recompute", "none,selective,full", "activations that are computed again"},
@@ -96,7 +96,7 @@ LayoutSpace layout_space(const std::map<std::string, std::string>& given, const 
   std::vector<std::int64_t> chunks(static_cast<std::size_t>(std::max<std::int64_t>(0, blocks / 2 - 1)));
   std::iota(chunks.begin(), chunks.end(), 2);
   out.chunks = numbers<int>(options, "chunks", chunks);
-  out.count_ends = options.some_of<bool>("count_ends", {{"false", false}, {"true", true}});
+  out.stage_blocks = options.some_of(std::string("stage_blocks"), stage_blocks_words());
   out.sequence = options.some_of<bool>("sequence", {{"false", false}, {"true", true}});
   out.micro_batch = numbers<std::int64_t>(options, "micro_batch", divisors(task.samples, kMostSamples));
   out.recompute = options.some_of(std::string("recompute"), recompute_words());

@@ -18,7 +18,7 @@ struct LayoutSpace {
   std::vector<int> pipeline;
   std::vector<PipelineSchedule> schedules;
   std::vector<int> chunks;  ///< of interleaved schedules; 1 of all others
-  std::vector<bool> count_ends;
+  std::vector<StageBlocks> stage_blocks;
   std::vector<bool> sequence;
   std::vector<std::int64_t> micro_batch;
   std::vector<Recompute> recompute;

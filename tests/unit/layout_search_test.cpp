@@ -239,23 +239,23 @@ TEST_CASE("a space of layouts says which values it takes", "[layout]") {
 TEST_CASE("ends that count as blocks leave the first and the last chunk fewer", "[layout]") {
   // GPT-2 has 12 blocks, 14 with its ends: on 14 stages of one chunk the first has an embedding, the last a head.
   const Model model = find_model("gpt2");
-  CHECK(blocks_by_chunk(model, {.pipeline = 4, .count_ends = true}) == BlockCounts{3, 4, 3, 2});
+  CHECK(blocks_by_chunk(model, {.pipeline = 4, .blocks = StageBlocks::WithEnds}) == BlockCounts{3, 4, 3, 2});
   CHECK(blocks_by_chunk(model, {.pipeline = 4}) == BlockCounts{3, 3, 3, 3});
-  const std::vector<StageModel> stages = stage_models(model, {.pipeline = 14, .count_ends = true});
+  const std::vector<StageModel> stages = stage_models(model, {.pipeline = 14, .blocks = StageBlocks::WithEnds});
   REQUIRE(stages.size() == 14);
   const auto blocks_in = [](const StageModel& stage) {
     std::size_t count = 0;
     for (LayerId id = 0; id < stage.model.layer_count(); ++id)
-      count += stage.layer_of[id] && !block_of(stage.model.layer(id).name).empty() ? 1 : 0;
+      if (stage.layer_of[id] && !block_of(stage.model.layer(id).name).empty()) ++count;
     return count;
   };
   CHECK(blocks_in(stages.front()) == 0);
   CHECK(blocks_in(stages.back()) == 0);
   CHECK(blocks_in(stages[1]) > 0);
   CHECK(stages.back().model.layer(stages.back().model.layer_count() - 1).kind == LayerKind::Loss);
-  CHECK_THROWS_AS(blocks_by_chunk(model, {.pipeline = 15, .count_ends = true}), PlanError);
+  CHECK_THROWS_AS(blocks_by_chunk(model, {.pipeline = 15, .blocks = StageBlocks::WithEnds}), PlanError);
   Inputs inputs;
   LayoutQuestion question = gpt2(inputs, 4, 16, {{"memory", "ignore"}});
-  const Layout layout{.pipeline = 4, .count_ends = true, .micro_batch = 1};
+  const Layout layout{.pipeline = 4, .blocks = StageBlocks::WithEnds, .micro_batch = 1};
   CHECK_THAT(question.cost(layout)->step.value(), WithinRel(replayed(question, layout).value(), 0.05));
 }

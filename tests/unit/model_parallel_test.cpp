@@ -67,12 +67,13 @@ LabModel blocks(int count) {
   return out;
 }
 
-double lab_step(LabModel& lab, const PipelineShape& shape) {
+double lab_step(LabModel& lab, const PipelineShape& shape, const HostCosts& host = {}) {
   Strategy strategy;
   strategy.name = "lab";
   strategy.graph.workers = shape.stages;
   strategy.graph.micro_steps = lab.profile.micro_steps = shape.micro_batches;
-  strategy.graph.parallel = {.pipeline = shape.stages, .schedule = shape.schedule, .chunks = shape.chunks};
+  strategy.graph.parallel = {
+      .pipeline = shape.stages, .schedule = shape.schedule, .chunks = shape.chunks, .host = host};
   const Cluster cluster = lab_cluster(shape.stages, 1);
   return replay(compile(lab.model, lab.profile, cluster, strategy), cluster, {}).step.value();
 }
@@ -181,6 +182,74 @@ TEST_CASE("activations between stages take their time", "[parallel]") {
     lab.profile.layers.push_back({Seconds{1.0}, Seconds{2.0}});
   }
   CHECK_THAT(lab_step(lab, {.stages = 2}), WithinRel(1.0 + 0.5 + 1.0 + 2.0 + 0.5 + 2.0, 1e-6));
+}
+
+TEST_CASE("a device cannot be ahead of its host", "[parallel]") {
+  // Two blocks, forward 1 s and backward 2 s each: 6 s of the device. Four passes to launch: at 1 s each the host is
+  // ahead, at 5 s each it takes 20 s.
+  LabModel lab = blocks(2);
+  CHECK_THAT(lab_step(lab, {.stages = 1}, {.launch = Seconds{1.0}}), WithinRel(6.0, 1e-9));
+  CHECK_THAT(lab_step(lab, {.stages = 1}, {.launch = Seconds{5.0}}), WithinRel(20.0, 1e-9));
+  // Two micro-steps are twice as many passes.
+  CHECK_THAT(lab_step(lab, {.stages = 1, .micro_batches = 2}, {.launch = Seconds{5.0}}), WithinRel(40.0, 1e-9));
+}
+
+TEST_CASE("hosts wait for transfers that they announce", "[parallel]") {
+  // As above without bytes: 1 s, 0.25 s until its activations are announced, 1 s, 2 s, 0.25 s for their gradients, 2 s.
+  LabModel lab = blocks(2);
+  CHECK_THAT(lab_step(lab, {.stages = 2}, {.transfer = Seconds{0.25}}),
+             WithinRel(1.0 + 0.25 + 1.0 + 2.0 + 0.25 + 2.0, 1e-6));
+  // With launches of 0.5 s the receiving host begins with them when the transfer is over: 1 (launched while the device
+  // ends the step before), 0.25, 0.5 + 1, 2 (launched meanwhile), 0.25, 0.5 + 2.
+  CHECK_THAT(lab_step(lab, {.stages = 2}, {.launch = Seconds{0.5}, .transfer = Seconds{0.25}}),
+             WithinRel(1.0 + 0.25 + 1.5 + 2.0 + 0.25 + 2.5, 1e-6));
+}
+
+TEST_CASE("hosts check collectives rank by rank", "[parallel]") {
+  // Each exchange of the four ranks that split layers costs their hosts 4 x 3 ms.
+  const std::vector<std::pair<std::string, std::string>> split{{"strategy.tensor", "4"}, {"strategy.micro_steps", "2"}};
+  auto checked = split;
+  checked.emplace_back("strategy.check_cost", "3ms");
+  const auto launched = [](const Plan& plan) {
+    Seconds sum;
+    for (const Op& op : plan.ops)
+      if (op.kind() == OpKind::HostWork) sum += op.host().duration;
+    return sum.value();
+  };
+  const Plan plan = gpt2(4, checked).plan;
+  double exchanges = 0.0;
+  for (const Op& op : plan.ops) exchanges += op.reason.phase == Phase::SplitLayer ? 1.0 : 0.0;
+  REQUIRE(exchanges > 0.0);
+  CHECK_THAT(launched(plan), WithinRel(exchanges * 4 * 3e-3, 1e-9));
+  CHECK(launched(gpt2(4, split).plan) == 0.0);
+}
+
+TEST_CASE("stages have blocks by number or by their products", "[parallel]") {
+  // Eight blocks of 1 and a head of 4: 12 in all. Even: 4 and 4. By the threshold of 6 the first stage ends with the
+  // block that brings it above, the seventh. Balanced: 6, and 2 with the head.
+  LabModel lab = blocks(8);
+  Layer head;
+  head.name = "head";
+  head.kind = LayerKind::Dense;
+  head.dense_rows = 1.0;
+  head.forward_flops = Flops{4.0};
+  Model model("lab", 1, "samples");
+  for (LayerId id = 0; id < 8; ++id) {
+    Layer layer = lab.model.layer(id);
+    layer.forward_flops = Flops{1.0};
+    model.add_layer(layer, id == 0 ? std::vector<LayerId>{} : std::vector<LayerId>{id - 1});
+  }
+  model.add_layer(head, {7});
+  const auto first_stage = [&](StageBlocks blocks) {
+    return stage_models(model, {.pipeline = 2, .blocks = blocks}).front().model.layer_count();
+  };
+  CHECK(first_stage(StageBlocks::Even) == 4);
+  CHECK(first_stage(StageBlocks::Threshold) == 7);
+  CHECK(first_stage(StageBlocks::Balanced) == 6);
+  // Eight blocks of 1 and a head of 4 on five stages: 2, 2, 2, 2, and the head by itself.
+  const std::vector<StageModel> five = stage_models(model, {.pipeline = 5, .blocks = StageBlocks::Balanced});
+  CHECK(five[3].model.layer_count() == 2 + 1);  // and what it receives
+  CHECK(five[4].model.layer_count() == 1 + 1);
 }
 
 TEST_CASE("hybrid plans take the same step by both solvers, and twice", "[parallel]") {

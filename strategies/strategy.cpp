@@ -144,10 +144,11 @@ void check_model_parallel(const Strategy& strategy) {
   for (const VariableStrategy& how : strategy.variables) {
     const bool whole = how.shards.size() == 1 && !std::holds_alternative<PsSynchronizer>(how.shards[0].synchronizer) &&
                        !std::holds_alternative<SfbSynchronizer>(how.shards[0].synchronizer);
-    if (!whole || how.compressor != Compressor::None)
+    const bool encoded = how.compressor != Compressor::None && how.compressor != Compressor::Fp16;
+    if (!whole || encoded)
       fail(
           "replicas of several ranks all-reduce or shard whole gradients: no servers, cut variables, sufficient "
-          "factors or encodings");
+          "factors or encodings but fp16");
   }
 }
 

@@ -76,6 +76,7 @@ std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& la
                   number(task.replicas(one)),
                   name_of(one.schedule),
                   number(one.chunks),
+                  name_of(one.blocks),
                   one.sequence ? "true" : "false",
                   number(one.micro_batch),
                   number(task.micro_steps(one)),

@@ -28,7 +28,7 @@ std::map<std::string, std::string> options_of(const Layout& layout, const Layout
       {"tensor", fmt::format("{}", layout.tensor)},     {"pipeline", fmt::format("{}", layout.pipeline)},
       {"schedule", name_of(layout.schedule)},           {"chunks", fmt::format("{}", layout.chunks)},
       {"sequence", layout.sequence ? "true" : "false"}, {"micro_steps", fmt::format("{}", task.micro_steps(layout))},
-      {"recompute", name_of(layout.recompute)}};
+      {"recompute", name_of(layout.recompute)},         {"stage_blocks", name_of(layout.blocks)}};
   if (!layout.splits.empty()) out["splits"] = text_of(layout.splits);
   if (layout.zero > 0) out["stage"] = fmt::format("{}", layout.zero);
   return out;

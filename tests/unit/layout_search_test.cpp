@@ -257,5 +257,32 @@ TEST_CASE("ends that count as blocks leave the first and the last chunk fewer", 
   Inputs inputs;
   LayoutQuestion question = gpt2(inputs, 4, 16, {{"memory", "ignore"}});
   const Layout layout{.pipeline = 4, .blocks = StageBlocks::WithEnds, .micro_batch = 1};
+  CHECK(question.strategy(layout).graph.parallel.blocks == StageBlocks::WithEnds);
   CHECK_THAT(question.cost(layout)->step.value(), WithinRel(replayed(question, layout).value(), 0.05));
+}
+
+TEST_CASE("a layout's options make the strategy that it says", "[layout]") {
+  Inputs inputs;
+  const LayoutQuestion question = gpt2(inputs, 16, 64);
+  const Layout layout{.tensor = 2,
+                      .pipeline = 2,
+                      .schedule = PipelineSchedule::Interleaved,
+                      .chunks = 3,
+                      .blocks = StageBlocks::WithEnds,
+                      .sequence = true,
+                      .micro_batch = 2,
+                      .recompute = Recompute::Full,
+                      .splits = {{"lm_head", LayerSplit::Columns}},
+                      .zero = 2};
+  const GraphStrategy graph = question.strategy(layout).graph;
+  CHECK(graph.parallel == ModelParallel{.tensor = 2,
+                                        .pipeline = 2,
+                                        .schedule = PipelineSchedule::Interleaved,
+                                        .chunks = 3,
+                                        .sequence = true,
+                                        .splits = {{"lm_head", LayerSplit::Columns}},
+                                        .blocks = StageBlocks::WithEnds});
+  CHECK(graph.micro_steps == 8);  // 64 samples over 4 replicas, 2 at a time
+  CHECK(graph.recompute == Recompute::Full);
+  CHECK(graph.sharding.stage == 2);
 }

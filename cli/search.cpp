@@ -218,7 +218,7 @@ private:
     }
     std::vector<const Trial*> trials = shortlist(result, 1, 1);
     if (flags_.evaluator == kEstimate) {
-      const Winners replayed = fastest_again(shortlist(result, 8, 4), 1, again(simulated(*replays_)));
+      Winners replayed = fastest_again(shortlist(result, 8, 4), 1, again(simulated(*replays_)));
       trials = {replayed.best};
       if (replayed.builder != nullptr && replayed.builder != replayed.best) trials.push_back(replayed.builder);
       if (replayed.best == nullptr) return replayed;

@@ -10,10 +10,10 @@ namespace simsync::detail {
 double CollectiveTable::time(const GroupCosts& group, const CollectiveKind& kind, double bytes) const {
   if (group.shape.ranks() < 2 || bytes <= 0.0) return 0.0;
   constexpr double kPerOctave = 8.0;
-  static const double step_size = std::exp2(1.0 / kPerOctave);
+  static const double kStepSize = std::exp2(1.0 / kPerOctave);
   const auto below = static_cast<int>(std::floor(kPerOctave * std::log2(bytes)));
   const double low_size = std::exp2(below / kPerOctave);
-  const double high_size = step_size * low_size;
+  const double high_size = kStepSize * low_size;
   const double low = known({&group, kind.primitive, kind.algorithm, below}, low_size);
   const double high = known({&group, kind.primitive, kind.algorithm, below + 1}, high_size);
   const double share = (bytes - low_size) / (high_size - low_size);

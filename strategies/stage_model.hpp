@@ -32,9 +32,9 @@ struct StageModel {
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };
 
-/// By stage. Blocks (blocks_of) are never cut, and are shared out as ModelParallel::blocks says; what is before the first block belongs to the first chunk, what is after the last to the last.
-/// The model itself where the strategy is trivial. @throws PlanError for more chunks than blocks and for layers that
-/// cannot be split.
+/// By stage. Blocks (blocks_of) are never cut, and are shared out as ModelParallel::blocks says; what is before the
+/// first block belongs to the first chunk, what is after the last to the last. The model itself where the strategy is
+/// trivial. @throws PlanError for more chunks than blocks and for layers that cannot be split.
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);
 
 /// The whole model's strategy, of the variables that a stage has. They are not cut.

@@ -40,9 +40,8 @@ struct StageModel {
 BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel);
 
 /// By stage. Blocks (blocks_of) are never cut; what is before the first block belongs to the first chunk, what is after
-/// the last to the last.
-/// The model itself where the strategy is trivial. @throws PlanError for more chunks than blocks and for layers that
-/// cannot be split.
+/// the last to the last. The model itself where the strategy is trivial. @throws PlanError as blocks_by_chunk, and for
+/// layers that cannot be split.
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);
 
 /// The whole model's strategy, of the variables that a stage has. They are not cut.

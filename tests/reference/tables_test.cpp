@@ -70,3 +70,25 @@ TEST_CASE("training throughput is as archived", "[tables]") {
   check_rows("dlperf_v100.csv", "throughput.csv", {"id"}, columns);
   check_rows("nvidia_examples.csv", "throughput.csv", {"id"}, columns);
 }
+
+TEST_CASE("runs with tensor and pipeline parallelism are as archived", "[tables]") {
+  check_rows("nanotron.csv", "llm_training/ultrascale_nanotron.csv", {"id"},
+             {{"gpus", "gpus"},
+              {"tensor", "tp"},
+              {"pipeline", "pp"},
+              {"replicas", "dp"},
+              {"micro_batch", "micro_batch"},
+              {"zero", "zero_stage"},
+              {"step_ms", "step_time_ms"},
+              {"memory_gib", "memory_gib"}});
+  check_rows("megatron_v100.csv", "llm_parallel.csv", {"id"},
+             {{"source_url", "source_url"},
+              {"gpus", "gpus"},
+              {"hidden", "hidden"},
+              {"layers", "layers"},
+              {"tensor", "tp"},
+              {"pipeline", "pp"},
+              {"replicas", "dp"},
+              {"micro_batch", "micro_batch"},
+              {"step_ms", "iteration_ms"}});
+}

@@ -57,7 +57,6 @@ public:
   }
 
   [[nodiscard]] const LayoutSearchResult& result() const { return result_; }
-  [[nodiscard]] LayoutQuestion& question() { return question_; }
   [[nodiscard]] const LayoutQuestion& question() const { return question_; }
   [[nodiscard]] bool found() const { return !result_.evaluated.empty() && result_.evaluated.front().cost.fits(); }
 
@@ -114,10 +113,6 @@ std::string precision_of(const LayoutSearchFlags& flags, const LayoutQuestion& q
   return out;
 }
 
-std::string memory_text_of(LayoutQuestion& question, const Layout& layout) {
-  return memory_text(question.memory(layout));
-}
-
 std::string step_text(const LayoutSearchFlags& flags, const LayoutQuestion& question, const ShownLayout& shown) {
   const double samples = static_cast<double>(question.task().samples) / shown.step().value();
   std::string out =
@@ -147,7 +142,7 @@ void print_heading(const LayoutSearchFlags& flags, LayoutRun& run) {
 }
 
 /// What the best layout moves, beside what no layout can do without.
-std::string sent_text(LayoutQuestion& question, const Layout& layout) {
+std::string sent_text(const LayoutQuestion& question, const Layout& layout) {
   const SentBytes sent = question.sent(layout);
   std::vector<std::string> parts;
   const auto add = [&](double bytes, const char* to) {
@@ -263,7 +258,7 @@ void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std
   const EvaluatedLayout& least = run.result().evaluated.front();
   throw InputError(fmt::format("none of {} layouts fits into memory; least is missing with {}",
                                run.result().evaluated.size(), text_of(least.layout, run.question().task())),
-                   fmt::format("it {}: more workers share out more", memory_text_of(run.question(), least.layout)));
+                   fmt::format("it {}: more workers share out more", memory_text(run.question().memory(least.layout))));
 }
 
 }  // namespace
@@ -290,7 +285,7 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   print_heading(flags, run);
   print_line("best", text_of(best.found.layout, run.question().task()));
   print_line("step", step_text(flags, run.question(), best));
-  print_line("memory", memory_text_of(run.question(), best.found.layout));
+  print_line("memory", memory_text(run.question().memory(best.found.layout)));
   print_line("sends", sent_text(run.question(), best.found.layout));
   print_line("run", told_text(run.question(), flags, best.found.layout));
   std::cout << "The best by estimate of each kind of parallelism beside that over data:\n";

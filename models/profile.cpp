@@ -218,6 +218,11 @@ Seconds Profile::recompute() const {
   return sum;
 }
 
+double Profile::activation_bytes(double per_sample) const {
+  const double share = has_half_activations(precision) ? 0.5 : 1.0;
+  return share * per_sample * static_cast<double>(batch);
+}
+
 Profile Profile::scaled_to(Seconds measured) const {
   Profile out = *this;
   const Seconds now = step();

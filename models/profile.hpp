@@ -84,6 +84,8 @@ struct Profile {
   [[nodiscard]] Seconds compute() const { return micro_steps * (forward() + recompute() + backward()); }
   /// Compute and update: the single-device step.
   [[nodiscard]] Seconds step() const { return compute() + update; }
+  /// Of a micro-step, for activations of so many bytes a sample in 32-bit elements.
+  [[nodiscard]] double activation_bytes(double per_sample) const;
   /// The same profile with every time multiplied so that `step()` is `measured`; source becomes *Scaled.
   [[nodiscard]] Profile scaled_to(Seconds measured) const;
 };

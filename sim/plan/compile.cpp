@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "models/precision.hpp"
 #include "platforms/topology.hpp"
 #include "sim/plan/plan_writer.hpp"
 #include "sim/plan/units.hpp"
@@ -44,11 +43,6 @@ std::string PlanWriter::label(VariableId variable, std::size_t shard, std::size_
 
 const DeviceClass& PlanWriter::device() const {
   return cluster.devices.at(cluster.group_of(plan.ranks.front().node).device);
-}
-
-double PlanWriter::activation_bytes(double per_sample) const {
-  const double share = has_half_activations(profile.precision) ? 0.5 : 1.0;
-  return share * per_sample * static_cast<double>(profile.batch);
 }
 
 std::vector<Place> PlanWriter::places(GroupingId grouping) const {

@@ -191,7 +191,7 @@ private:
     if (!split_) return;
     for (const TensorBoxing& step : steps) {
       if (launches_) launches_->add_collective(split_->ranks());
-      const auto [primitive, bytes] = collective_of(step.op, w_.activation_bytes(step.bytes), split_->ranks());
+      const auto [primitive, bytes] = collective_of(step.op, w_.profile.activation_bytes(step.bytes), split_->ranks());
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
       std::vector<OpId> after;

@@ -164,7 +164,7 @@ private:
     const PassEnd& receives = pass == Phase::Forward ? to : from;
     const StageChunk& chunk =
         stages_[static_cast<std::size_t>(receives.stage)].part.chunks[static_cast<std::size_t>(receives.chunk)];
-    const double bytes = whole_.activation_bytes(chunk.received_bytes);
+    const double bytes = whole_.profile.activation_bytes(chunk.received_bytes);
     const OpId sent = writer_of(from.stage).passes.at({pass, step, from.chunk}).last;
     const OpId waits = writer_of(to.stage).passes.at({pass, step, to.chunk}).first;
     const OpId launches = writer_of(to.stage).passes.at({pass, step, to.chunk}).launch;

@@ -100,8 +100,6 @@ struct PlanWriter {
   }
   [[nodiscard]] std::size_t last_number() const { return last_back.value_or(micro_steps.size() - 1); }
   [[nodiscard]] const MicroStep& last_step() const { return micro_steps[last_number()]; }
-  /// Of a micro-step, for activations of so many bytes a sample in 32-bit elements.
-  [[nodiscard]] double activation_bytes(double per_sample) const;
   /// Where the ranks of the first group of a grouping run.
   [[nodiscard]] std::vector<Place> places(GroupingId grouping) const;
   /// Whether what holds the same variables lies on several nodes.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "models/precision.hpp"
 #include "sim/plan/units.hpp"
 #include "strategies/wire_bytes.hpp"
 
@@ -21,8 +20,7 @@ public:
         strategy_(strategy),
         graph_(strategy.graph),
         profile_(profile),
-        activation_((has_half_activations(profile.precision) ? 0.5 : 1.0) * static_cast<double>(profile.batch) *
-                    graph_.micro_steps) {}
+        activation_(graph_.micro_steps * profile.activation_bytes(1.0)) {}
 
   [[nodiscard]] SentBytes of(std::size_t stage) const {
     return {.tensor = tensor(stages_[stage]), .stages = to_stages(stage), .gradients = gradients(stages_[stage])};

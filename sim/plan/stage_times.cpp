@@ -1,6 +1,5 @@
 #include "sim/plan/stage_times.hpp"
 
-#include "models/precision.hpp"
 #include "sim/plan/boxing_collective.hpp"
 #include "sim/plan/plan_writer.hpp"
 
@@ -33,9 +32,7 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
 double StageTimes::boxing(const std::vector<TensorBoxing>& steps, const Profile& profile) {
   double time = 0.0;
   for (const TensorBoxing& step : steps) {
-    const double width = has_half_activations(profile.precision) ? 0.5 : 1.0;
-    const double whole = width * step.bytes * static_cast<double>(profile.batch);
-    const auto [primitive, bytes] = collective_of(step.op, whole, mesh_.tensor());
+    const auto [primitive, bytes] = collective_of(step.op, profile.activation_bytes(step.bytes), mesh_.tensor());
     time += collective(MeshGroupKind::Tensor, {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto}, bytes);
   }
   return time;

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "models/precision.hpp"
 #include "sim/plan/estimate_context.hpp"
 #include "sim/plan/fusion.hpp"
 #include "sim/plan/mesh_groups.hpp"
@@ -151,8 +150,7 @@ private:
     const int next = (stage + 1) % mesh_.stages();
     const bool wraps = next == 0;
     if (wraps && graph_.parallel.chunks == 1) return {};
-    const double width = has_half_activations(profile_.precision) ? 0.5 : 1.0;
-    const double bytes = width * chunk_of(next, wraps ? 1 : 0).received_bytes * static_cast<double>(profile_.batch);
+    const double bytes = profile_.activation_bytes(chunk_of(next, wraps ? 1 : 0).received_bytes);
     return Seconds{collective(stage, MeshGroupKind::Next, automatic(CollectivePrimitive::SendReceive), bytes)};
   }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "models/precision.hpp"
 #include "sim/plan/stages_estimate.hpp"
@@ -31,6 +33,8 @@ struct LayoutQuestion::Parts {
     if (found != profiles.end()) return found->second;
     Profile profile = detail::profile_for(read, request, strategy, layout.micro_batch * strategy.graph.micro_steps,
                                           inputs, read.notes);
+    // How devices of other kinds compare hardly depends on the micro-batch: by the first that is asked for.
+    if (profiles.empty()) detail::relate_devices(read, profile);
     return profiles.emplace(std::pair{layout.micro_batch, layout.recompute}, std::move(profile)).first->second;
   }
 };
@@ -45,13 +49,11 @@ std::optional<std::string> option_of(const std::string& key) {
   return key.substr(prefix.size());
 }
 
-void refuse_what_layouts_say(const PredictRequest& request, const LayoutTask& task) {
-  Layout any{.pipeline = 1, .zero = 1};
-  any.micro_batch = task.samples;
-  const auto said = options_of(any, LayoutTask{.workers = 1, .samples = task.samples});
+void refuse_what_layouts_say(const PredictRequest& request) {
+  const std::vector<std::string>& said = layout_options();
   for (const auto& [key, value] : request.settings) {
     const auto option = option_of(key);
-    if (option && said.contains(*option))
+    if (option && std::find(said.begin(), said.end(), *option) != said.end())
       throw InputError(fmt::format("--set {}: a search of layouts chooses it by itself", key),
                        "'simsync list space' shows what can be restricted, with --set space.DIMENSION=VALUES");
     if (option && !has_option("ddp", *option) && !has_option("fsdp", *option))
@@ -63,7 +65,7 @@ void refuse_what_layouts_say(const PredictRequest& request, const LayoutTask& ta
 
 LayoutQuestion::LayoutQuestion(const PredictRequest& request, std::int64_t samples, Inputs& inputs) {
   const LayoutTask task{.workers = request.workers, .samples = samples};
-  refuse_what_layouts_say(request, task);
+  refuse_what_layouts_say(request);
   PredictRequest asked = request;
   asked.strategy = "ddp";
   asked.batch.reset();
@@ -114,24 +116,25 @@ Strategy LayoutQuestion::strategy(const Layout& layout) const {
                                              .seed = parts_->read.settings.seed});
 }
 
-Evaluation LayoutQuestion::estimate(const Layout& layout) {
-  const Strategy asked = strategy(layout);
-  Profile profile = parts_->profile(layout, asked);
-  profile.micro_steps = asked.graph.micro_steps;
-  return parts_->estimator.estimate(asked, profile);
+LayoutQuestion::Asked LayoutQuestion::asked(const Layout& layout) const {
+  Asked out{.strategy = strategy(layout), .profile = {}};
+  out.profile = parts_->profile(layout, out.strategy);
+  out.profile.micro_steps = out.strategy.graph.micro_steps;
+  return out;
 }
 
-RankMemory LayoutQuestion::memory(const Layout& layout) {
-  const Strategy asked = strategy(layout);
-  Profile profile = parts_->profile(layout, asked);
-  profile.micro_steps = asked.graph.micro_steps;
-  return stage_memory(parts_->estimator.stages(asked.graph.parallel), cluster(), asked, profile,
-                      parts_->read.settings.optimizer);
+RankMemory LayoutQuestion::memory(const Asked& of) const {
+  return stage_memory(parts_->estimator.stages(of.strategy.graph.parallel), cluster(), of.strategy, of.profile,
+                      optimizer());
 }
 
-SentBytes LayoutQuestion::sent(const Layout& layout) {
-  const Strategy asked = strategy(layout);
-  return sent_bytes(parts_->estimator.stages(asked.graph.parallel), asked, parts_->profile(layout, asked));
+RankMemory LayoutQuestion::memory(const Layout& layout) const {
+  return memory(asked(layout));
+}
+
+SentBytes LayoutQuestion::sent(const Layout& layout) const {
+  const Asked of = asked(layout);
+  return sent_bytes(parts_->estimator.stages(of.strategy.graph.parallel), of.strategy, of.profile);
 }
 
 double LayoutQuestion::least_bytes_sent() const {
@@ -142,10 +145,11 @@ double LayoutQuestion::least_bytes_sent() const {
          least_elements_sent(model(), parts_->task.workers, parts_->task.samples);
 }
 
-std::optional<LayoutCost> LayoutQuestion::cost(const Layout& layout) {
+std::optional<LayoutCost> LayoutQuestion::cost(const Layout& layout) const {
   try {
-    const RankMemory needed = memory(layout);
-    LayoutCost out{.step = estimate(layout).step};
+    const Asked of = asked(layout);
+    const RankMemory needed = memory(of);
+    LayoutCost out{.step = parts_->estimator.estimate(of.strategy, of.profile).step};
     if (!needed.fits() && !parts_->read.settings.ignore_memory)
       out.over.count = needed.need.total().count - needed.usable.count;
     return out;

@@ -6,7 +6,6 @@
 
 #include "sim/plan/sent_bytes.hpp"
 #include "sim/problem/problem.hpp"
-#include "strategies/evaluator.hpp"
 #include "strategies/layouts/layout_search.hpp"
 
 namespace simsync {
@@ -28,20 +27,27 @@ public:
 
   /// By StagesEstimator and stage_memory. Nothing where the layout cannot be. Takes what is over as 0 where memory is
   /// ignored.
-  std::optional<LayoutCost> cost(const Layout& layout);
+  [[nodiscard]] std::optional<LayoutCost> cost(const Layout& layout) const;
   /// Of a layout that can be, for prepare().
   [[nodiscard]] PredictRequest request_for(const Layout& layout) const;
   [[nodiscard]] Strategy strategy(const Layout& layout) const;
-  /// Its estimate in full. @throws PlanError where the layout cannot be.
-  Evaluation estimate(const Layout& layout);
-  RankMemory memory(const Layout& layout);
+  /// Of the fullest stage, without what would help. @throws PlanError where the layout cannot be.
+  [[nodiscard]] RankMemory memory(const Layout& layout) const;
   /// Of the busiest rank. @throws PlanError where the layout cannot be.
-  SentBytes sent(const Layout& layout);
+  [[nodiscard]] SentBytes sent(const Layout& layout) const;
   /// least_elements_sent of the task, in bytes of the precision.
   [[nodiscard]] double least_bytes_sent() const;
 
 private:
   struct Parts;
+  /// What a layout asks of estimates.
+  struct Asked {
+    Strategy strategy;
+    Profile profile;
+  };
+  [[nodiscard]] Asked asked(const Layout& layout) const;
+  [[nodiscard]] RankMemory memory(const Asked& of) const;
+
   std::unique_ptr<Parts> parts_;
 };
 

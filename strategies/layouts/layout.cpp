@@ -34,6 +34,12 @@ std::map<std::string, std::string> options_of(const Layout& layout, const Layout
   return out;
 }
 
+const std::vector<std::string>& layout_options() {
+  static const std::vector<std::string> names{"tensor",   "pipeline",    "schedule",  "chunks", "stage_blocks",
+                                              "sequence", "micro_steps", "recompute", "splits", "stage"};
+  return names;
+}
+
 std::string text_of(const Layout& layout, const LayoutTask& task) {
   std::string out = fmt::format("tensor {} x pipeline {}", layout.tensor, layout.pipeline);
   if (layout.pipeline > 1)

@@ -44,6 +44,8 @@ struct LayoutTask {
 const char* builder_of(const Layout& layout);
 /// Its options, `--set strategy.<option>=value`, for this task.
 std::map<std::string, std::string> options_of(const Layout& layout, const LayoutTask& task);
+/// Names of all that options_of may say.
+const std::vector<std::string>& layout_options();
 /// `tensor 8 x pipeline 4 (interleaved, 2 chunks) x data 16, sequence, ZeRO 1, micro-batch 2, recompute full`.
 std::string text_of(const Layout& layout, const LayoutTask& task);
 

@@ -141,7 +141,6 @@ private:
     out.zero = task_.replicas(out) == 1 ? 0 : space_.zero.back();
     out.sequence =
         mesh.tensor > 1 && std::find(space_.sequence.begin(), space_.sequence.end(), true) != space_.sequence.end();
-    if (mesh.tensor > 1 && space_.sequence == std::vector<bool>{false}) out.sequence = false;
     set_first_order(out);
     return out;
   }

@@ -286,3 +286,14 @@ TEST_CASE("a layout's options make the strategy that it says", "[layout]") {
   CHECK(graph.recompute == Recompute::Full);
   CHECK(graph.sharding.stage == 2);
 }
+
+TEST_CASE("what a layout says itself cannot be set, and it says nothing else", "[layout]") {
+  Inputs inputs;
+  for (const std::string& option : layout_options())
+    CHECK_THROWS_AS(gpt2(inputs, 4, 16, {{"strategy." + option, "1"}}), InputError);
+  CHECK_THROWS_AS(gpt2(inputs, 4, 16, {{"strategy.servers", "all"}}), InputError);  // of no builder that is used
+  CHECK_NOTHROW(gpt2(inputs, 4, 16, {{"strategy.prefetch", "2"}}));
+  const Layout layout{.tensor = 2, .splits = {{"lm_head", LayerSplit::Columns}}, .zero = 1};
+  for (const auto& [option, value] : options_of(layout, {.workers = 4, .samples = 16}))
+    CHECK(std::count(layout_options().begin(), layout_options().end(), option) == 1);
+}

@@ -148,7 +148,7 @@ std::string sent_text(const LayoutQuestion& question, const Layout& layout) {
   const auto add = [&](double bytes, const char* to) {
     if (bytes > 0.0) parts.push_back(fmt::format("{} {}", format_bytes(bytes), to));
   };
-  add(sent.tensor, "among tensor-parallel ranks");
+  add(sent.split, "among ranks that share out layers");
   add(sent.stages, "between stages");
   add(sent.gradients, "among replicas");
   if (parts.empty()) return "nothing";

@@ -85,11 +85,15 @@ Tensor Builder::emit(const yaml::Node& at, const LayerSpec& spec, const std::vec
   layer.saves_output = spec.saves_output || spec.kind == LayerKind::Recurrent;
   layer.mask_bytes = spec.mask_bytes;
   layer.fp32_copies = spec.fp32_copies;
+  layer.experts = spec.experts;
+  const bool routed = std::any_of(inputs.begin(), inputs.end(), [](const Tensor& input) { return input.routed; });
+  layer.at_experts = spec.experts > 0 || (routed && spec.routing == LayerSpec::Routing::None);
   layer.operation = spec.operation;
   layer.operation.data_gradient = !only_data;
+  const bool leaves_routed = layer.at_experts || spec.routing == LayerSpec::Routing::Dispatch;
   const LayerId id = model_.add_layer(std::move(layer), producers);
   add_variables(at, spec, id, order);
-  Tensor output{spec.output, {id}, false};
+  const Tensor output{.shape = spec.output, .producers = {id}, .data = false, .routed = leaves_routed};
   define(at, spec.name, output);
   return output;
 }

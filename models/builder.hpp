@@ -17,6 +17,7 @@ struct Tensor {
   Shape shape;
   std::vector<LayerId> producers;  ///< empty for the sample itself
   bool data = false;               ///< the sample itself: nobody asks for its gradient
+  bool routed = false;             ///< its rows are on their way to experts, with them, or on their way back
 };
 
 struct VariableSpec {
@@ -44,6 +45,9 @@ struct LayerSpec {
   bool saves_output = false;
   double mask_bytes = 0.0;
   bool fp32_copies = false;
+  int experts = 0;
+  /// What it does to rows of a mixture of experts: sends them to experts, or takes them back.
+  enum class Routing { None, Dispatch, Combine } routing = Routing::None;
 };
 
 class Builder {

@@ -57,6 +57,10 @@ struct Layer {
   /// What the backward pass reads again.
   bool saves_input = false;
   bool saves_output = false;
+  /// Of a mixture of experts: whether its rows lie with the experts that they were sent to, and how many experts it has
+  /// a matrix of (dense layers).
+  bool at_experts = false;
+  int experts = 0;
   bool fp32_copies = false;  ///< of a loss: what it reads, its logarithms and its gradient, besides the input itself
   double mask_bytes = 0.0;   ///< per sample, in any precision: which elements a dropout lets through
   /// The products that it consists of; none for a layer given in numbers.

@@ -47,6 +47,7 @@ Tensor dense(Statement& s) {
   if (experts == 0) add("");
   // A row meets the matrix of one expert, so the factors of a gradient are not those of all rows.
   if (experts > 0) spec.dense_rows = 0.0;
+  spec.experts = static_cast<int>(experts);
   for (std::int64_t expert = 0; expert < experts; ++expert) add(fmt::format("{}.", expert));
   return s.emit(spec, {in});
 }

@@ -141,7 +141,11 @@ Tensor dispatch(Statement& s) {
   const std::string name = s.name();
   const std::int64_t top = s.integer("top", 1, kMaxElements / in.shape[0]);
   s.close();
-  return s.emit({.name = name, .kind = LayerKind::Elementwise, .output = {top * in.shape[0], in.shape[1]}}, {in});
+  return s.emit({.name = name,
+                 .kind = LayerKind::Elementwise,
+                 .output = {top * in.shape[0], in.shape[1]},
+                 .routing = LayerSpec::Routing::Dispatch},
+                {in});
 }
 
 /// The weighted sum of what `top` experts made of every row: the inverse of dispatch.
@@ -156,7 +160,8 @@ Tensor combine_experts(Statement& s) {
                  .kind = LayerKind::Elementwise,
                  .output = {in.shape[0] / top, in.shape[1]},
                  .forward_flops = 2.0 * count_of(in.shape),
-                 .saves_input = true},
+                 .saves_input = true,
+                 .routing = LayerSpec::Routing::Combine},
                 {in});
 }
 

@@ -31,6 +31,7 @@ constexpr const char* kBackups = "backups";
 constexpr const char* kNone = "none";
 constexpr const char* kTensor = "tensor";
 constexpr const char* kPipeline = "pipeline";
+constexpr const char* kExperts = "experts";
 constexpr const char* kSchedule = "schedule";
 const OptionInfo kStreams{"streams_per_server", "1", "concurrent streams between a worker and a server"};
 
@@ -87,6 +88,7 @@ std::vector<OptionInfo> model_parallel_options() {
   return {
       {kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
       {kPipeline, "1", "stages that compute one run of layers after another"},
+      {kExperts, "1", "replicas next to each other that share out experts (expert parallelism)"},
       {kSchedule, "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
       {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
       {"sequence", "false",
@@ -111,6 +113,7 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   ModelParallel out;
   out.tensor = static_cast<int>(options.integer(kTensor, 1, request.workers));
   out.pipeline = static_cast<int>(options.integer(kPipeline, 1, request.workers));
+  out.experts = static_cast<int>(options.integer(kExperts, 1, request.workers));
   out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
   out.sequence = options.boolean("sequence");
@@ -123,6 +126,8 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
     options.fail(request.workers % out.tensor != 0 ? kTensor : kPipeline,
                  fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", out.tensor,
                              out.pipeline, request.workers));
+  if (const int replicas = request.workers / out.ranks(); replicas % out.experts != 0)
+    options.fail(kExperts, fmt::format("{} expert-parallel ranks do not divide {} replicas", out.experts, replicas));
   return out;
 }
 

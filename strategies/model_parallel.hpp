@@ -41,6 +41,9 @@ struct HostCosts {
 struct ModelParallel {
   int tensor = 1;    ///< ranks that split every layer (Shoeybi et al., "Megatron-LM", 2019)
   int pipeline = 1;  ///< stages, each a run of layers, or several where the schedule is interleaved
+  /// Replicas next to each other that share out the experts of a mixture of experts: each has all else, and sends rows
+  /// to the experts of the others (expert parallelism, Lepikhin et al., "GShard", 2020). They divide the replicas.
+  int experts = 1;
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   int chunks = 1;  ///< runs of layers on a stage
   /// What no layer splits is shared out by tokens among the tensor-parallel ranks (sequence parallelism, Korthikanti et
@@ -58,8 +61,8 @@ struct ModelParallel {
   [[nodiscard]] PipelineShape shape(int micro_steps) const {
     return {.schedule = schedule, .stages = pipeline, .micro_batches = micro_steps, .chunks = chunks};
   }
-  /// Whether a replica is one rank.
-  [[nodiscard]] bool is_trivial() const { return ranks() == 1; }
+  /// Whether every rank has the whole model.
+  [[nodiscard]] bool is_trivial() const { return ranks() == 1 && experts == 1; }
 };
 
 /// Where a rank stands in the mesh.
@@ -73,11 +76,15 @@ struct MeshPlace {
 class ModelMesh {
 public:
   ModelMesh(const ModelParallel& parallel, int workers)
-      : tensor_(parallel.tensor), stages_(parallel.pipeline), replicas_(workers / parallel.ranks()) {}
+      : tensor_(parallel.tensor),
+        stages_(parallel.pipeline),
+        replicas_(workers / parallel.ranks()),
+        experts_(parallel.experts) {}
 
   [[nodiscard]] int tensor() const { return tensor_; }
   [[nodiscard]] int stages() const { return stages_; }
   [[nodiscard]] int replicas() const { return replicas_; }
+  [[nodiscard]] int experts() const { return experts_; }  ///< expert-parallel ranks
   [[nodiscard]] int ranks() const { return tensor_ * replicas_ * stages_; }
   [[nodiscard]] int rank_at(const MeshPlace& place) const {
     return (place.stage * replicas_ + place.replica) * tensor_ + place.tensor;
@@ -90,6 +97,7 @@ private:
   int tensor_;
   int stages_;
   int replicas_;
+  int experts_;
 };
 
 }  // namespace simsync

@@ -148,6 +148,7 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   auto m = node.mapping();
   m.maybe("tensor", [&](const yaml::Node& n) { parallel.tensor = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("pipeline", [&](const yaml::Node& n) { parallel.pipeline = static_cast<int>(n.integer(1, kMostRanks)); });
+  m.maybe("experts", [&](const yaml::Node& n) { parallel.experts = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/error.hpp"
 #include "models/product_time.hpp"
@@ -21,10 +23,6 @@ std::vector<LayerId> inputs_of(const Model& model, LayerId id) {
 [[noreturn]] void refuse(const Model& model, const Layer& layer, const std::string& why) {
   throw PlanError(
       fmt::format("tensor parallelism cannot split layer '{}' of model '{}': {}", layer.name, model.name(), why));
-}
-
-bool has_experts(const Layer& layer) {
-  return layer.kind == LayerKind::Dense && layer.dense_rows <= 0.0;
 }
 
 bool is_of_samples(LayerKind kind) {
@@ -44,6 +42,7 @@ public:
   SplitRule(const Model& model, const ModelParallel& parallel)
       : model_(model),
         parallel_(parallel),
+        experts_(experts_of(model)),
         by_samples_(has_layers_of_samples(model)),
         rest_(parallel.sequence || by_samples_ ? LayerSplit::Tokens : LayerSplit::Whole) {}
 
@@ -53,8 +52,8 @@ public:
       case LayerKind::Embedding:
         return by_samples_ ? LayerSplit::Tokens : LayerSplit::Vocabulary;
       case LayerKind::Dense:
-        if (has_experts(layer))
-          refuse(model_, layer, "experts are split by expert parallelism, which is not built yet");
+        if (is_router(layer)) return rest_;
+        if (layer.experts == 0 && layer.dense_rows <= 0.0) refuse(model_, layer, "it multiplies rows that are sampled");
         return reads_features ? LayerSplit::Rows : LayerSplit::Columns;
       case LayerKind::Attention:
         if (reads_features) return LayerSplit::Features;
@@ -77,8 +76,14 @@ public:
   }
 
 private:
+  [[nodiscard]] bool is_router(const Layer& layer) const {
+    return experts_ > 0 && layer.experts == 0 && !layer.variables.empty() &&
+           model_.variable(layer.variables.front()).shape.front() == experts_;
+  }
+
   const Model& model_;
   const ModelParallel& parallel_;
+  int experts_;
   bool by_samples_;
   LayerSplit rest_;
 };
@@ -128,12 +133,53 @@ BoxingOp conversion(Sbp from, Sbp to) {
   return *op;
 }
 
+/// How and where ranks have an activation or a gradient of one.
+struct Held {
+  Sbp layout;
+  bool at_experts = false;
+};
+
+/// What becomes of one tensor for all that read it.
+class TensorConversions {
+public:
+  /// `bytes` of the tensor as all tensor-parallel ranks have it. Keeps a reference.
+  TensorConversions(const ModelParallel& parallel, double bytes) : parallel_(parallel), bytes_(bytes) {}
+
+  /// What one reader asks for, if none has before.
+  void add(const Held& from, const Held& to, std::vector<TensorBoxing>& out) {
+    if (!done_.insert({to.at_experts, from.layout, to.layout}).second) return;
+    if (to.at_experts && !from.at_experts) cross(from.layout, out);
+    const BoxingOp op = conversion(from.layout, to.layout);
+    if (op != BoxingOp::None && op != BoxingOp::Slice) out.push_back({.op = op, .bytes = bytes_});
+    if (from.at_experts && !to.at_experts) cross(to.layout, out);
+  }
+
+private:
+  /// Between the expert-parallel ranks, as a tensor-parallel rank has it; once for all readers.
+  void cross(Sbp layout, std::vector<TensorBoxing>& out) {
+    if (parallel_.experts == 1 || std::exchange(crossed_, true)) return;
+    const double own = layout.is_split() ? bytes_ / parallel_.tensor : bytes_;
+    out.push_back({.op = BoxingOp::AllToAll, .bytes = parallel_.experts * own, .group = BoxingGroup::Experts});
+  }
+
+  const ModelParallel& parallel_;
+  double bytes_;
+  bool crossed_ = false;
+  std::set<std::tuple<bool, Sbp, Sbp>> done_;
+};
+
 /// Ceiling of a / b.
 std::int64_t part(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
 }  // namespace
+
+int experts_of(const Model& model) {
+  for (LayerId id = 0; id < model.layer_count(); ++id)
+    if (model.layer(id).experts > 0) return model.layer(id).experts;
+  return 0;
+}
 
 ActivationLayouts layouts_of(LayerSplit split) {
   constexpr Sbp kB = Sbp::broadcast();
@@ -185,7 +231,7 @@ std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& paral
     });
     if (chosen != parallel.splits.end()) {
       used.insert(&*chosen);
-      if (!can_have(layer.kind, chosen->split) || (has_experts(layer) && chosen->split != LayerSplit::Whole))
+      if (!can_have(layer.kind, chosen->split) || (layer.experts > 0 && chosen->split == LayerSplit::Tokens))
         refuse(model, layer,
                fmt::format("layers of kind {} are not split by {}", name_of(layer.kind), name_of(chosen->split)));
       out.push_back(chosen->split);
@@ -211,38 +257,35 @@ void check_samples(const Model& model, const ModelParallel& parallel, std::int64
                   batch, parallel.tensor, model.name()));
 }
 
-LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits) {
+LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits, const ModelParallel& parallel) {
   const std::size_t layers = model.layer_count();
   LayerBoxings out{.before_forward = std::vector<std::vector<TensorBoxing>>(layers),
                    .before_backward = std::vector<std::vector<TensorBoxing>>(layers)};
-  const auto add = [](std::vector<TensorBoxing>& boxings, BoxingOp op, double bytes) {
-    if (op != BoxingOp::None && op != BoxingOp::Slice) boxings.push_back({op, bytes});
-  };
   for (LayerId id = 0; id < layers; ++id) {
-    const double bytes = model.layer(id).output_bytes;
+    const Layer& layer = model.layer(id);
     const ActivationLayouts here = layouts_of(splits[id]);
-    std::set<Sbp> asked;
-    std::set<Sbp> given;
+    TensorConversions forward(parallel, layer.output_bytes);
+    TensorConversions backward(parallel, layer.output_bytes);
     LayerId last_columns = layers;
     auto [next, end] = boost::adjacent_vertices(id, model.graph());
     std::set<LayerId> readers(next, end);
     for (const LayerId reader : readers) {
       const ActivationLayouts there = layouts_of(splits[reader]);
-      if (asked.insert(there.input).second)
-        add(out.before_forward[reader], conversion(here.output, there.input), bytes);
-      if (given.insert(there.input_grad).second)
-        add(out.before_backward[id], conversion(there.input_grad, here.output_grad), bytes);
+      const bool there_at_experts = model.layer(reader).at_experts;
+      forward.add({here.output, layer.at_experts}, {there.input, there_at_experts}, out.before_forward[reader]);
+      backward.add({there.input_grad, there_at_experts}, {here.output_grad, layer.at_experts}, out.before_backward[id]);
       if (splits[reader] == LayerSplit::Columns) last_columns = reader;
     }
     if (here.output == kByTokens && last_columns < layers)
-      add(out.before_backward[last_columns], BoxingOp::AllGather, bytes);
+      out.before_backward[last_columns].push_back({.op = BoxingOp::AllGather, .bytes = layer.output_bytes});
   }
   constexpr double kNumbers = 3.0;
   constexpr double kWidth = 4.0;
   for (LayerId id = 0; id < layers; ++id) {
     if (model.layer(id).kind != LayerKind::Loss || splits[id] != LayerSplit::Features) continue;
     for (const LayerId input : inputs_of(model, id))
-      add(out.before_forward[id], BoxingOp::AllReduce, kNumbers * kWidth * model.layer(input).dense_rows);
+      out.before_forward[id].push_back(
+          {.op = BoxingOp::AllReduce, .bytes = kNumbers * kWidth * model.layer(input).dense_rows});
   }
   return out;
 }

@@ -15,6 +15,9 @@ namespace simsync {
 inline constexpr Sbp kByTokens = Sbp::split(0);    ///< rows of an activation
 inline constexpr Sbp kByFeatures = Sbp::split(1);  ///< its last axis: columns, heads, a part of the vocabulary
 
+/// Experts of a mixture of experts: of its first layer that has any. 0: it is none.
+int experts_of(const Model& model);
+
 /// Of a layer's activations and their gradients, along the mesh axis of the tensor-parallel ranks.
 struct ActivationLayouts {
   Sbp input;        ///< that it asks for
@@ -33,16 +36,25 @@ Sbp layout_of(const Variable& variable, LayerSplit split);
 /// tables by their rows; with `sequence` the rest by tokens. Convolutions, pools and recurrences are shared out by
 /// samples (LayerSplit::Tokens), and so is the rest of a model that has any of them, but for its dense layers: "one
 /// weird trick" (Krizhevsky, 2014).
-/// @throws PlanError for experts, for a choice that matches no layer and for a split that a layer cannot have.
+/// The router of a mixture of experts, a dense layer with an output for each of them, stays whole; what its experts
+/// compute is split as dense layers are.
+/// @throws PlanError for a choice that matches no layer and for a split that a layer cannot have.
 std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& parallel);
 /// Of samples, not of tokens, some layers get a share: so many in a micro-step must divide among the ranks.
 /// @throws PlanError if they do not.
 void check_samples(const Model& model, const ModelParallel& parallel, std::int64_t batch);
 
-/// What the tensor-parallel ranks exchange to convert one tensor.
+/// Ranks that convert a tensor together.
+enum class BoxingGroup : std::uint8_t {
+  Tensor,   ///< tensor-parallel ranks
+  Experts,  ///< expert-parallel ranks: rows go to the experts that they meet, and back
+};
+
+/// What ranks exchange to convert one tensor.
 struct TensorBoxing {
   BoxingOp op = BoxingOp::None;
-  double bytes = 0.0;  ///< of the whole tensor, per sample, in 32-bit elements
+  double bytes = 0.0;  ///< of the whole tensor that these ranks have together, per sample, in 32-bit elements
+  BoxingGroup group = BoxingGroup::Tensor;
 };
 
 /// By layer: what happens before its forward and before its backward pass. Slices send nothing and are left out.
@@ -53,7 +65,10 @@ struct LayerBoxings {
 /// Tensors that several layers read in one layout are converted once. A layer that is split by columns and keeps only
 /// its tokens' share of its input gathers it once more for its backward pass (Megatron-LM). A loss over a split
 /// vocabulary exchanges three numbers a row: the largest logit, the sum of exponentials and the target's logit.
-LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits);
+///
+/// Rows of a mixture of experts cross its expert-parallel ranks twice in each pass, evenly spread over the experts: as
+/// a tensor-parallel rank has them before they are converted for the experts, and after they were converted back.
+LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits, const ModelParallel& parallel);
 
 /// What one of so many ranks computes of a layer, without its variables. @throws PlanError where heads do not divide
 /// evenly among the ranks.

@@ -70,7 +70,7 @@ public:
       : whole_(model),
         parallel_(parallel),
         splits_(splits_of(model, parallel)),
-        steps_(layer_boxings(model, splits_)),
+        steps_(layer_boxings(model, splits_, parallel)),
         runs_(runs_of(model, parallel)),
         table_(table_of(model)) {}
 
@@ -79,7 +79,7 @@ public:
                    .chunks = {},
                    .layer_of = {},
                    .variable_of = {},
-                   .partial_gradient = {},
+                   .gradient_sum = {},
                    .boxing = {},
                    .shared_copy = {}};
     local_.clear();
@@ -128,11 +128,21 @@ private:
     out.layer_of.emplace_back(id);
     out.boxing.before_forward.push_back(steps_.before_forward[id]);
     out.boxing.before_backward.push_back(steps_.before_backward[id]);
-    for (const VariableId variable : layer.variables) add_variable(out, variable, local, splits_[id]);
+    const std::size_t held = layer.variables.size() / static_cast<std::size_t>(share_of_experts(layer));
+    for (std::size_t i = 0; i < held; ++i) add_variable(out, layer.variables[i], local, splits_[id]);
     const bool copies = is_tied(whole_, layer) && table_ && !local_.contains(whole_.variable(*table_).layer);
     if (!copies) return;
     add_variable(out, *table_, local, splits_[id] == LayerSplit::Columns ? LayerSplit::Vocabulary : splits_[id]);
     out.shared_copy = out.model.variables().size() - 1;
+  }
+
+  /// Among how many ranks the matrices of a layer are shared out.
+  [[nodiscard]] int share_of_experts(const Layer& layer) const {
+    if (layer.experts == 0) return 1;
+    if (layer.experts % parallel_.experts != 0)
+      throw PlanError(fmt::format("the {} experts of layer '{}' do not divide among {} expert-parallel ranks",
+                                  layer.experts, layer.name, parallel_.experts));
+    return parallel_.experts;
   }
 
   void add_variable(StageModel& out, VariableId id, LayerId layer, LayerSplit split) {
@@ -141,7 +151,11 @@ private:
     part.layer = layer;
     out.model.add_variable(std::move(part));
     out.variable_of.push_back(id);
-    out.partial_gradient.push_back(split == LayerSplit::Tokens && parallel_.tensor > 1);
+    const bool of_tokens = split == LayerSplit::Tokens && parallel_.tensor > 1;
+    const bool of_expert = parallel_.experts > 1 && whole_.layer(whole_.variable(id).layer).experts > 0;
+    out.gradient_sum.push_back(of_expert   ? GradientSum::Experts
+                               : of_tokens ? GradientSum::Stage
+                                           : GradientSum::Replicas);
   }
 
   /// The owner's end of a tied table.
@@ -178,6 +192,9 @@ BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel) {
 }
 
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel) {
+  if (parallel.experts > 1 && experts_of(model) == 0)
+    throw PlanError(
+        fmt::format("model '{}' has no experts that {} ranks could share out", model.name(), parallel.experts));
   std::vector<StageModel> out;
   Builder builder(model, parallel);
   for (int stage = 0; stage < parallel.pipeline; ++stage) out.push_back(builder.stage(stage));

@@ -20,6 +20,13 @@ struct StageChunk {
   double received_bytes = 0.0;
 };
 
+/// Which ranks of a stage have gradients of a variable that add up.
+enum class GradientSum : std::uint8_t {
+  Replicas,  ///< that have the same place among tensor-parallel ranks
+  Stage,     ///< all: tensor-parallel ranks have the same of it, each with the gradient of its own tokens
+  Experts,   ///< of the replicas those that have the same experts
+};
+
 /// One rank's part of the layers of a stage.
 struct StageModel {
   Model model;
@@ -29,8 +36,7 @@ struct StageModel {
   /// By variable of `model`: that of the whole model. A table that another stage owns and this one multiplies with (a
   /// tied output layer) is a copy of it.
   std::vector<VariableId> variable_of;
-  /// By variable of `model`: tensor-parallel ranks have the same of it, each with the gradient of its own tokens.
-  std::vector<bool> partial_gradient;
+  std::vector<GradientSum> gradient_sum;  ///< by variable of `model`
   LayerBoxings boxing;                    ///< by layer of `model`
   std::optional<VariableId> shared_copy;  ///< in `model`: such a copy, or the table that another stage has a copy of
 };
@@ -40,8 +46,9 @@ struct StageModel {
 BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel);
 
 /// By stage. Blocks (blocks_of) are never cut; what is before the first block belongs to the first chunk, what is after
-/// the last to the last. The model itself where the strategy is trivial. @throws PlanError as blocks_by_chunk, and for
-/// layers that cannot be split.
+/// the last to the last. The model itself where the strategy is trivial. Expert-parallel ranks have equal numbers of
+/// experts, of which a rank's model names the first. @throws PlanError as blocks_by_chunk, for layers that cannot be
+/// split and for experts that do not divide evenly.
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);
 
 /// The whole model's strategy, of the variables that a stage has. They are not cut.

@@ -119,6 +119,11 @@ void check_sharding(const Strategy& strategy) {
   };
   if (sharding.stage < 1 || sharding.stage > 3) fail(fmt::format("sharding stage {}, expected 1 to 3", sharding.stage));
   if (sharding.whole_variables && sharding.stage != 1) fail("whole_variables needs sharding stage 1");
+  const int experts = strategy.graph.parallel.experts;
+  if (sharding.whole_variables && experts > 1) fail("whole_variables and expert parallelism do not go together");
+  if (const int group = sharding.group_of(replicas); group % experts != 0 && experts % group != 0)
+    fail(fmt::format("of shard groups of {} ranks and {} expert-parallel ranks one must divide the other", group,
+                     experts));
   if (sharding.prefetch < 0 || sharding.min_unit.count < 0) fail("prefetch and min_unit must not be negative");
   if (sharding.group < 0 || replicas % sharding.group_of(replicas) != 0)
     fail(fmt::format("shard groups of {} ranks do not divide {} {}", sharding.group, replicas,
@@ -137,6 +142,9 @@ void check_model_parallel(const Strategy& strategy) {
   if (strategy.graph.workers % parallel.ranks() != 0)
     fail(fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", parallel.tensor,
                      parallel.pipeline, strategy.graph.workers));
+  const int replicas = strategy.graph.replicas();
+  if (parallel.experts < 1 || replicas % parallel.experts != 0)
+    fail(fmt::format("{} expert-parallel ranks do not divide {} replicas", parallel.experts, replicas));
   check(parallel.shape(strategy.graph.micro_steps));
   for (const Seconds cost : {parallel.host.launch, parallel.host.check, parallel.host.transfer})
     if (cost.value() < 0.0) fail("a time must not be negative");

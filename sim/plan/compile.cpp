@@ -100,7 +100,8 @@ namespace {
 /// Bytes of a variable that each worker updates.
 double updated_bytes(const PlanWriter& writer, VariableId id) {
   const bool sharded = is_sharded(writer.strategy.variables[id]);
-  return (sharded ? writer.update_share : 1.0) * static_cast<double>(writer.model.variable(id).bytes().count);
+  return (sharded ? writer.update_share.at(writer.sum_of(id)) : 1.0) *
+         static_cast<double>(writer.model.variable(id).bytes().count);
 }
 
 /// The gathers of the next step wait for what `done` updates.

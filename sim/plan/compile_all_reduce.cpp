@@ -27,14 +27,8 @@ double slowest_device(const PlanWriter& writer) {
   return slowest;
 }
 
-/// Whose gradients are summed, and on which stream.
-struct SumGroup {
-  GroupingId grouping = kWholeJob;
-  QueueId queue = -1;
-};
-
-/// `partial`: those of which tensor-parallel ranks have different gradients, or all others.
-std::vector<Sent> collect(const PlanWriter& writer, bool partial) {
+/// Of variables whose gradients these ranks sum.
+std::vector<Sent> collect(const PlanWriter& writer, GradientSum sum) {
   std::vector<Sent> out;
   const CollectiveAlgorithm library = library_algorithm(writer.cluster);
   std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
@@ -45,7 +39,7 @@ std::vector<Sent> collect(const PlanWriter& writer, bool partial) {
     ready[layer] = elapsed;
   }
   for (const VariableId id : writer.model.backward_order()) {
-    if (writer.is_partial(id) != partial) continue;
+    if (writer.sum_of(id) != sum) continue;
     const VariableStrategy& how = writer.strategy.variables[id];
     const Variable& variable = writer.model.variable(id);
     for (const Shard& shard : how.shards) {
@@ -106,7 +100,7 @@ public:
       : w_(writer),
         group_(group),
         sent_(sent),
-        costs_(group_costs(writer.cluster, writer.places(group.grouping))),
+        costs_(group_costs(writer.cluster, writer.places(group.ranks))),
         spans_nodes_(writer.spans_nodes()) {}
 
   /// Dense gradients merged by the rule of the framework; every sparse one alone, and launched when a dense one in its
@@ -128,7 +122,7 @@ public:
     const std::string label =
         bucket.members.size() == 1 ? w_.model.variable(first.gradient.variable).name : fmt::format("bucket {}", number);
     OpId ready = ready_op(bucket);
-    if (bucket.wait.value() > 0.0) ready = add_wait(w_, group_.grouping, bucket, label, ready);
+    if (bucket.wait.value() > 0.0) ready = add_wait(w_, group_.ranks, bucket, label, ready);
     if (first.sparse) {
       launch(bucket, gathered(first.indices, label + " indices"), ready);
       launch(bucket, gathered(bucket.bytes - first.indices, label + " rows"), ready);
@@ -202,7 +196,7 @@ private:
   [[nodiscard]] Op collective(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, double bytes,
                               const std::string& label) const {
     Op op;
-    op.grouping = group_.grouping;
+    op.grouping = group_.ranks;
     op.queue = group_.queue;
     op.reason = {Phase::Synchronize, -1, label};
     const CollectiveChoice chosen = choice(primitive, algorithm, bytes);
@@ -238,11 +232,10 @@ private:
 }  // namespace
 
 void write_all_reduce(PlanWriter& writer) {
-  for (const bool partial : {false, true}) {
-    const std::vector<Sent> sent = collect(writer, partial);
+  for (const GradientSum sum : {GradientSum::Replicas, GradientSum::Stage, GradientSum::Experts}) {
+    const std::vector<Sent> sent = collect(writer, sum);
     if (sent.empty()) continue;
-    const SumGroup group = partial ? SumGroup{writer.stage_ranks, writer.stage_communication}
-                                   : SumGroup{writer.replicas, writer.communication};
+    const SumGroup group = writer.sum_group(sum);
     note_differences(writer, sent);
     Collectives collectives(writer, group, sent);
     const std::vector<Bucket> buckets = collectives.buckets();

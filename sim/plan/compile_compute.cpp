@@ -114,7 +114,8 @@ private:
     for (auto* ops : {&step.forward, &step.backward, &step.backward_begin, &step.input_gradient})
       ops->resize(w_.model.layer_count(), -1);
     w_.micro_steps.assign(static_cast<std::size_t>(w_.profile.micro_steps), step);
-    if (parallel.tensor > 1) split_.emplace(w_, w_.tensor, QueueId{-1});
+    if (parallel.tensor > 1) streams_.try_emplace(BoxingGroup::Tensor, w_, w_.tensor, QueueId{-1});
+    if (parallel.experts > 1) streams_.try_emplace(BoxingGroup::Experts, w_, w_.experts, QueueId{-1});
     if (parallel.host.any()) launches_.emplace(w_);
     for (const StageTask& task : stage_order(shape, w_.stage_number)) {
       const bool passes = task.kind != StageTask::Kind::BackwardWeight;
@@ -186,18 +187,20 @@ private:
     if (ends || starts_block_.contains(layer)) launched_ = launches_->flush();
   }
 
-  /// What tensor-parallel ranks exchange before a pass of a layer; the pass waits for it.
+  /// What ranks that share out layers exchange before a pass of a layer; the pass waits for it.
   void exchange(const std::vector<TensorBoxing>& steps, LayerId layer, const char* pass) {
-    if (!split_) return;
     for (const TensorBoxing& step : steps) {
-      if (launches_) launches_->add_collective(split_->ranks());
-      const auto [primitive, bytes] = collective_of(step.op, w_.profile.activation_bytes(step.bytes), split_->ranks());
+      const auto found = streams_.find(step.group);
+      if (found == streams_.end()) continue;  // of one rank
+      GroupStream& stream = found->second;
+      if (launches_) launches_->add_collective(stream.ranks());
+      const auto [primitive, bytes] = collective_of(step.op, w_.profile.activation_bytes(step.bytes), stream.ranks());
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
       std::vector<OpId> after;
       if (previous_ >= 0) after.push_back(previous_);
       if (launched_ >= 0) after.push_back(std::exchange(launched_, -1));
-      previous_ = split_->add({.primitive = primitive}, bytes, std::move(reason), after);
+      previous_ = stream.add({.primitive = primitive}, bytes, std::move(reason), after);
       if (first_ < 0) first_ = previous_;
     }
   }
@@ -274,12 +277,12 @@ private:
   double waiting_;
   bool drawn_;
   Shares shares_;
-  std::map<LayerId, Block> block_ending_at_;  ///< empty when nothing is computed again
-  Seconds pass_;                              ///< one backward pass
-  std::optional<GroupStream> split_;          ///< of tensor-parallel ranks
-  std::optional<LaunchStream> launches_;      ///< of the host, where it has a cost
-  std::set<LayerId> starts_block_;            ///< first layers of blocks
-  OpId launched_ = -1;                        ///< what the next op of the device waits for
+  std::map<LayerId, Block> block_ending_at_;    ///< empty when nothing is computed again
+  Seconds pass_;                                ///< one backward pass
+  std::map<BoxingGroup, GroupStream> streams_;  ///< of ranks that share out layers
+  std::optional<LaunchStream> launches_;        ///< of the host, where it has a cost
+  std::set<LayerId> starts_block_;              ///< first layers of blocks
+  OpId launched_ = -1;                          ///< what the next op of the device waits for
   OpId previous_ = -1;
   OpId first_ = -1;  ///< of a pass of a stage
 };

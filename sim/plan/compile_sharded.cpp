@@ -24,8 +24,9 @@ struct ShardGroups {
   GroupingId replica = kEachRank;
 };
 
-GroupingId add_grouping(const PlanWriter& writer, const std::string& name, int size, bool consecutive) {
-  const Grouping& all = writer.plan.grouping(writer.replicas);
+/// Of the ranks that `of` sums among.
+GroupingId add_grouping(const PlanWriter& writer, const SumGroup& of, int size, bool consecutive) {
+  const Grouping& all = writer.plan.grouping(of.ranks);
   std::vector<int> group_of(static_cast<std::size_t>(writer.plan.rank_count()), -1);
   int begin = 0;
   for (int group = 0; group < all.count(); ++group) {
@@ -36,35 +37,36 @@ GroupingId add_grouping(const PlanWriter& writer, const std::string& name, int s
           begin + (consecutive ? i / size : i % size);
     begin += consecutive ? count / size : size;
   }
-  writer.plan.groupings.emplace_back(name, std::move(group_of));
+  writer.plan.groupings.emplace_back(consecutive ? "shard" : "replica", std::move(group_of));
   return static_cast<GroupingId>(writer.plan.groupings.size()) - 1;
 }
 
-ShardGroups add_groups(const PlanWriter& writer, int size) {
+ShardGroups add_groups(const PlanWriter& writer, const SumGroup& of, int size) {
   const Plan& plan = writer.plan;
-  if (size == static_cast<int>(plan.grouping(writer.replicas).ranks(0).size()))
-    return {.shard = writer.replicas, .replica = writer.each};
-  if (size == 1) return {.shard = writer.each, .replica = writer.replicas};
+  if (size == static_cast<int>(plan.grouping(of.ranks).ranks(0).size()))
+    return {.shard = of.ranks, .replica = writer.each};
+  if (size == 1) return {.shard = writer.each, .replica = of.ranks};
   const auto nodes = static_cast<int>(plan.nodes.size());
-  bool are_nodes = writer.replicas == kWholeJob;
+  bool are_nodes = of.ranks == kWholeJob;
   for (int node = 0; node < nodes; ++node)
     are_nodes = are_nodes && static_cast<int>(plan.grouping(kEachNode).ranks(node).size()) == size;
-  const GroupingId shard = are_nodes ? kEachNode : add_grouping(writer, "shard", size, true);
-  return {.shard = shard, .replica = add_grouping(writer, "replica", size, false)};
+  const GroupingId shard = are_nodes ? kEachNode : add_grouping(writer, of, size, true);
+  return {.shard = shard, .replica = add_grouping(writer, of, size, false)};
 }
 
 class Writer {
 public:
-  Writer(PlanWriter& writer, std::vector<Unit> units)
+  /// Of units whose gradients `sum` sums.
+  Writer(PlanWriter& writer, std::vector<Unit> units, GradientSum sum)
       : w_(writer),
         sharding_(writer.strategy.graph.sharding),
         units_(std::move(units)),
-        groups_(add_groups(w_, sharding_.group_of(w_.strategy.graph.replicas()))),
+        among_(writer.sum_group(sum)),
+        groups_(add_groups(w_, among_, shard_ranks(w_.strategy.graph, sum))),
         shard_(stream("shard", groups_.shard)),
         replica_(stream("replica", groups_.replica)) {}
 
   void write() {
-    w_.update_share = largest_share(w_.model, w_.strategy);
     for (const Pass& pass : passes()) {
       step_ = pass.step;
       const bool gathers = shard_.ranks() > 1 && (step_ == 0 || sharding_.stage == 3);
@@ -121,8 +123,8 @@ private:
 
   GroupStream stream(const char* name, GroupingId grouping) {
     QueueId queue = -1;
-    if (grouping == w_.replicas) {
-      queue = w_.communication;
+    if (grouping == among_.ranks) {
+      queue = among_.queue;
     } else if (w_.plan.grouping(grouping).ranks(0).size() > 1) {
       queue = w_.add_queue({.name = fmt::format("{} communication", name), .grouping = grouping, .slots = 1});
     }
@@ -251,6 +253,7 @@ private:
   PlanWriter& w_;
   const Sharding& sharding_;
   std::vector<Unit> units_;
+  SumGroup among_;  ///< ranks that hold the same variables
   ShardGroups groups_;
   GroupStream shard_;
   GroupStream replica_;
@@ -266,8 +269,17 @@ bool exchanges_in_every_micro_step(const Strategy& strategy) {
 
 void write_sharded(PlanWriter& writer) {
   if (!has_sharded(writer.strategy)) return;
-  std::vector<Unit> units = units_of(writer.model, writer.strategy);
-  if (!units.empty()) Writer(writer, std::move(units)).write();
+  const std::vector<Unit> units = units_of(writer.model, writer.strategy);
+  if (units.empty()) return;
+  const double share = largest_share(writer.model, writer.strategy);
+  writer.update_share = {{GradientSum::Replicas, share},
+                         {GradientSum::Stage, share},
+                         {GradientSum::Experts, 1.0 / shard_ranks(writer.strategy.graph, GradientSum::Experts)}};
+  if (writer.strategy.graph.parallel.experts == 1) return Writer(writer, units, GradientSum::Replicas).write();
+  for (const bool experts : {false, true}) {
+    const std::vector<Unit> among = units_among(units, *writer.stage, experts);
+    if (!among.empty()) Writer(writer, among, experts ? GradientSum::Experts : GradientSum::Replicas).write();
+  }
 }
 
 }  // namespace simsync::detail

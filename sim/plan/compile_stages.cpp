@@ -93,11 +93,29 @@ private:
       writer.tensor =
           add_grouping("tensor" + suffix, [&](const MeshPlace& place) { return here(place, place.replica); });
     writer.communication = writer.add_queue({.name = "communication", .grouping = writer.replicas, .slots = 1});
-    const std::vector<bool>& partial = stage.part.partial_gradient;
-    if (std::find(partial.begin(), partial.end(), true) == partial.end() || has_sharded(stage.strategy)) return;
-    writer.stage_ranks = add_grouping("all" + suffix, [&](const MeshPlace& place) { return here(place, 0); });
-    writer.stage_communication =
-        writer.add_queue({.name = "communication of all", .grouping = writer.stage_ranks, .slots = 1});
+    const auto sums = [&](GradientSum sum) {
+      const std::vector<GradientSum>& all = stage.part.gradient_sum;
+      return std::find(all.begin(), all.end(), sum) != all.end();
+    };
+    const auto add_sum = [&](GradientSum sum, GroupingId ranks, const char* of) {
+      const std::string name = fmt::format("communication of {}", of);
+      writer.sums[sum] = {ranks, writer.add_queue({.name = name, .grouping = ranks, .slots = 1})};
+    };
+    if (sums(GradientSum::Stage) && !has_sharded(stage.strategy))
+      add_sum(GradientSum::Stage, add_grouping("all" + suffix, [&](const MeshPlace& place) { return here(place, 0); }),
+              "all");
+    if (mesh_.experts() == 1) return;
+    // A stage without experts exchanges nothing among these, and has no such variables.
+    writer.experts = add_grouping("experts" + suffix, [&](const MeshPlace& place) {
+      return here(place, place.replica / mesh_.experts() * mesh_.tensor() + place.tensor);
+    });
+    if (sums(GradientSum::Experts))
+      add_sum(GradientSum::Experts,
+              add_grouping("replicas of experts" + suffix,
+                           [&](const MeshPlace& place) {
+                             return here(place, place.replica % mesh_.experts() * mesh_.tensor() + place.tensor);
+                           }),
+              "experts");
   }
 
   /// Of sharded variables whose gradients tensor-parallel ranks have parts of, the shares are summed at the end, all at
@@ -108,18 +126,18 @@ private:
     std::vector<OpId> ready;
     double bytes = 0.0;
     for (const auto& [variable, op] : writer.to_update) {
-      if (!writer.is_partial(variable)) continue;
+      if (writer.sum_of(variable) != GradientSum::Stage) continue;
       ready.push_back(op);
       const Variable& of = writer.model.variable(variable);
       bytes += static_cast<double>(of.elements()) * width_of(of, sharding.reduce_dtype, writer.profile.precision);
     }
     if (ready.empty()) return;
     GroupStream stream(writer, writer.tensor, -1);
-    const OpId summed =
-        stream.add({.primitive = CollectivePrimitive::AllReduce}, bytes / sharding.group_of(mesh_.replicas()),
-                   {Phase::Synchronize, -1, "gradients of tokens"}, ready);
+    const OpId summed = stream.add({.primitive = CollectivePrimitive::AllReduce},
+                                   bytes / shard_ranks(writer.strategy.graph, GradientSum::Stage),
+                                   {Phase::Synchronize, -1, "gradients of tokens"}, ready);
     for (auto& [variable, op] : writer.to_update)
-      if (writer.is_partial(variable)) op = summed;
+      if (writer.sum_of(variable) == GradientSum::Stage) op = summed;
   }
 
   PlanWriter& writer_of(int stage) { return writers_[static_cast<std::size_t>(stage)]; }

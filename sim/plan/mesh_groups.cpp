@@ -20,7 +20,7 @@ MeshGroups::MeshGroups(const Cluster& cluster, int workers)
     : cluster_(cluster), ranks_(cluster.workers(workers)), table_(cluster) {}
 
 std::vector<int> MeshGroups::members(const ModelMesh& mesh, const Question& question) const {
-  const auto [kind, stage, size] = question;
+  const auto [kind, stage, size, stride] = question;
   std::vector<int> out;
   const auto add = [&](int tensor, int replica, int of_stage) {
     out.push_back(mesh.rank_at({.tensor = tensor, .replica = replica, .stage = of_stage}));
@@ -33,10 +33,10 @@ std::vector<int> MeshGroups::members(const ModelMesh& mesh, const Question& ques
       for (int replica = 0; replica < mesh.replicas(); ++replica) add(0, replica, stage);
       break;
     case MeshGroupKind::Shard:
-      for (int replica = 0; replica < size; ++replica) add(0, replica, stage);
+      for (int i = 0; i < size; ++i) add(0, i * stride, stage);
       break;
     case MeshGroupKind::ShardReplicas:
-      for (int replica = 0; replica < mesh.replicas(); replica += size) add(0, replica, stage);
+      for (int replica = 0; replica < mesh.replicas(); replica += size * stride) add(0, replica, stage);
       break;
     case MeshGroupKind::Stage:
       for (int replica = 0; replica < mesh.replicas(); ++replica)

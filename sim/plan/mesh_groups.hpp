@@ -22,8 +22,8 @@ struct MeshGroup {
 enum class MeshGroupKind : std::uint8_t {
   Tensor,         ///< that split layers
   Replicas,       ///< that hold the same variables
-  Shard,          ///< `size` neighbors of these, which share out state
-  ShardReplicas,  ///< of each `size` of these one, which hold the same share
+  Shard,          ///< `size` of these, each `stride` behind the one before: they share out state or experts
+  ShardReplicas,  ///< of each `size` such one, which hold the same share
   Stage,          ///< all
   Next,           ///< a rank of it and one of the next stage; of the last: of the first
 };
@@ -37,7 +37,8 @@ public:
   struct Question {
     MeshGroupKind kind = MeshGroupKind::Replicas;
     int stage = 0;
-    int size = 0;  ///< of Shard and ShardReplicas
+    int size = 0;    ///< of Shard and ShardReplicas
+    int stride = 1;  ///< expert-parallel ranks, where these have the same experts
     friend auto operator<=>(const Question&, const Question&) = default;
   };
   MeshGroup group(const ModelMesh& mesh, const Question& question);

@@ -50,6 +50,12 @@ struct MicroStep {
   std::map<double, OpId> backward_but;
 };
 
+/// Whose gradients are summed, and on which stream.
+struct SumGroup {
+  GroupingId ranks = kWholeJob;
+  QueueId queue = -1;
+};
+
 /// A plan in the making and what all parts of compile look at. Where replicas of the model are several ranks, each
 /// stage has one, with the model, the profile and the strategy of what a rank of it holds; all add to one plan.
 struct PlanWriter {
@@ -82,21 +88,23 @@ struct PlanWriter {
   std::vector<std::vector<OpId>> gates = {};
   /// Gathers of sharded parameters for a step, by layer: each waits for the updates of these in the step before.
   std::vector<std::set<OpId>> gathers = {};
-  double update_share = 1.0;  ///< of a sharded variable that each rank updates
+  std::map<GradientSum, double> update_share = {};  ///< of a sharded variable that each rank updates
   /// Ops after which a worker's copy of a variable is up to date apart from the optimizer step on the worker.
   std::vector<std::pair<VariableId, OpId>> to_update = {};
 
   const StageModel* stage = nullptr;  ///< whose `model` it is; null: replicas are single ranks
   int stage_number = 0;
-  GroupingId tensor = kEachRank;       ///< of those that split layers
-  GroupingId stage_ranks = kWholeJob;  ///< all of the stage, for gradients of which each rank has a part
-  QueueId stage_communication = -1;    ///< stream of their collectives
+  GroupingId tensor = kEachRank;              ///< of those that split layers
+  GroupingId experts = kEachRank;             ///< of those that share out experts
+  std::map<GradientSum, SumGroup> sums = {};  ///< of a stage, where other ranks than its replicas sum gradients
   /// Passes of a stage by direction (Phase::Forward or Backward), micro-step and chunk.
   std::map<std::tuple<Phase, int, int>, Stretch> passes = {};
 
-  /// Whether tensor-parallel ranks, too, have different gradients of a variable.
-  [[nodiscard]] bool is_partial(VariableId variable) const {
-    return stage != nullptr && stage->partial_gradient[variable];
+  [[nodiscard]] GradientSum sum_of(VariableId variable) const {
+    return stage != nullptr ? stage->gradient_sum[variable] : GradientSum::Replicas;
+  }
+  [[nodiscard]] SumGroup sum_group(GradientSum sum) const {
+    return sum == GradientSum::Replicas ? SumGroup{replicas, communication} : sums.at(sum);
   }
   [[nodiscard]] std::size_t last_number() const { return last_back.value_or(micro_steps.size() - 1); }
   [[nodiscard]] const MicroStep& last_step() const { return micro_steps[last_number()]; }

@@ -23,14 +23,14 @@ public:
         activation_(graph_.micro_steps * profile.activation_bytes(1.0)) {}
 
   [[nodiscard]] SentBytes of(std::size_t stage) const {
-    return {.tensor = tensor(stages_[stage]), .stages = to_stages(stage), .gradients = gradients(stages_[stage])};
+    return {.split = split(stages_[stage]), .stages = to_stages(stage), .gradients = gradients(stages_[stage])};
   }
 
 private:
-  [[nodiscard]] double tensor(const StageModel& part) const {
-    const auto sum = [](const std::vector<TensorBoxing>& steps) {
+  [[nodiscard]] double split(const StageModel& part) const {
+    const auto sum = [&](const std::vector<TensorBoxing>& steps) {
       double bytes = 0.0;
-      for (const TensorBoxing& step : steps) bytes += (step.op == BoxingOp::AllReduce ? 2.0 : 1.0) * step.bytes;
+      for (const TensorBoxing& step : steps) bytes += sent(step);
       return bytes;
     };
     double bytes = 0.0;
@@ -39,7 +39,12 @@ private:
       const bool again = whole && !profile_.recomputed.empty() && profile_.recomputed[*whole];
       bytes += (again ? 2.0 : 1.0) * sum(part.boxing.before_forward[id]) + sum(part.boxing.before_backward[id]);
     }
-    return activation_ * bytes * share_sent(graph_.parallel.tensor);
+    return activation_ * bytes;
+  }
+
+  [[nodiscard]] double sent(const TensorBoxing& step) const {
+    const int ranks = step.group == BoxingGroup::Experts ? graph_.parallel.experts : graph_.parallel.tensor;
+    return bytes_sent(step.op, step.bytes, ranks);
   }
 
   /// Activations to the next chunk, and gradients of what a chunk has received.
@@ -61,7 +66,8 @@ private:
     double bytes = 0.0;
     for (VariableId id = 0; id < part.variable_of.size(); ++id) {
       const Variable& variable = part.model.variable(id);
-      const int ranks = graph_.replicas() * (part.partial_gradient[id] ? graph_.parallel.tensor : 1);
+      const GradientSum sum = part.gradient_sum[id];
+      const int ranks = summing_ranks(graph_, sum) * (sum == GradientSum::Stage ? graph_.parallel.tensor : 1);
       bytes += share_sent(ranks) * wire_bytes(variable, strategy_.variables[part.variable_of[id]], variable.elements(),
                                               graph_.micro_steps * profile_.batch);
     }
@@ -71,7 +77,6 @@ private:
   /// The root stays whole between its forward and its backward pass.
   [[nodiscard]] double sharded(const StageModel& part) const {
     const Sharding& sharding = graph_.sharding;
-    const int ranks = sharding.group_of(graph_.replicas());
     const double gathers = sharding.stage < 3 ? 1.0 : graph_.micro_steps;
     const double reduces = sharding.reduces_early() ? graph_.micro_steps : 1.0;
     double bytes = 0.0;
@@ -79,12 +84,14 @@ private:
       const bool again = sharding.stage == 3 && sharding.reshard_after_forward && !unit.root;
       for (const VariableId id : unit.variables) {
         const Variable& variable = part.model.variable(id);
+        const GradientSum sum = part.gradient_sum[id];
+        const int ranks = shard_ranks(graph_, sum);
         const auto elements = static_cast<double>(variable.elements());
         const double gathered = elements * width_of(variable, sharding.param_dtype, profile_.precision);
         const double reduced = elements * width_of(variable, sharding.reduce_dtype, profile_.precision);
         bytes += ((again ? 2.0 : 1.0) * gathers * gathered + reduces * reduced) * share_sent(ranks) +
-                 reduces * 2.0 * reduced / ranks * share_sent(graph_.replicas() / ranks);
-        if (part.partial_gradient[id]) bytes += 2.0 * reduced / ranks * share_sent(graph_.parallel.tensor);
+                 reduces * 2.0 * reduced / ranks * share_sent(summing_ranks(graph_, sum) / ranks);
+        if (sum == GradientSum::Stage) bytes += 2.0 * reduced / ranks * share_sent(graph_.parallel.tensor);
       }
     }
     return bytes;

@@ -9,10 +9,10 @@ namespace simsync {
 
 /// Of a rank, bytes in a step.
 struct SentBytes {
-  double tensor = 0.0;     ///< to ranks that split the same layers
+  double split = 0.0;      ///< to ranks that share out the same layers, or experts
   double stages = 0.0;     ///< activations and their gradients to other stages
   double gradients = 0.0;  ///< to replicas: gradients, and parameters that are shared out
-  [[nodiscard]] double total() const { return tensor + stages + gradients; }
+  [[nodiscard]] double total() const { return split + stages + gradients; }
 };
 
 /// Of the stage whose ranks send most, with ring collectives: an all-reduce of b bytes over p ranks sends 2 b (p-1)/p,

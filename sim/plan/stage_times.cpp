@@ -4,10 +4,11 @@
 #include "sim/plan/plan_writer.hpp"
 
 namespace simsync::detail {
-double StageTimes::collective(MeshGroupKind group, const CollectiveKind& kind, double bytes, int size) {
-  const MeshGroup among = groups_.group(mesh_, {.kind = group, .stage = stage_, .size = size});
-  if (among.costs->shape.ranks() < 2 || bytes <= 0.0) return 0.0;
-  return groups_.time(among, kind, bytes) + graph_.per_operation_cost.value();
+double StageTimes::collective(MeshGroups::Question among, const CollectiveKind& kind, double bytes) {
+  among.stage = stage_;
+  const MeshGroup group = groups_.group(mesh_, among);
+  if (group.costs->shape.ranks() < 2 || bytes <= 0.0) return 0.0;
+  return groups_.time(group, kind, bytes) + graph_.per_operation_cost.value();
 }
 
 StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
@@ -24,7 +25,7 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
     out.weight.push_back(has_product ? kWeightShare * backward : 0.0);
     out.forward.push_back(forward + ahead);
     out.backward.push_back(backward + (again ? forward : 0.0) + back);
-    out.tensor += ahead + back;
+    out.split += ahead + back;
   }
   return out;
 }
@@ -32,8 +33,11 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
 double StageTimes::boxing(const std::vector<TensorBoxing>& steps, const Profile& profile) {
   double time = 0.0;
   for (const TensorBoxing& step : steps) {
-    const auto [primitive, bytes] = collective_of(step.op, profile.activation_bytes(step.bytes), mesh_.tensor());
-    time += collective(MeshGroupKind::Tensor, {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto}, bytes);
+    const bool of_experts = step.group == BoxingGroup::Experts;
+    const int ranks = of_experts ? mesh_.experts() : mesh_.tensor();
+    const auto [primitive, bytes] = collective_of(step.op, profile.activation_bytes(step.bytes), ranks);
+    const MeshGroups::Question among{.kind = of_experts ? MeshGroupKind::Shard : MeshGroupKind::Tensor, .size = ranks};
+    time += collective(among, {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto}, bytes);
   }
   return time;
 }

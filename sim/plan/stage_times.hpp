@@ -9,13 +9,13 @@
 namespace simsync::detail {
 
 /// What a rank of a stage computes and exchanges in one micro-step, s by layer of its model, with the collectives of
-/// tensor-parallel ranks.
+/// ranks that share out layers.
 struct StageWork {
   std::vector<double> forward;
   std::vector<double> backward;  ///< with what is computed again
   std::vector<double> weight;    ///< of `backward`: gradients of weights
   double update = 0.0;           ///< of all that it holds
-  double tensor = 0.0;           ///< of all these times: collectives of tensor-parallel ranks
+  double split = 0.0;            ///< of all these times: collectives of ranks that share out layers
 };
 
 /// For one stage of one strategy.
@@ -25,8 +25,8 @@ public:
   StageTimes(MeshGroups& groups, const ModelMesh& mesh, const Strategy& strategy, int stage)
       : groups_(groups), mesh_(mesh), graph_(strategy.graph), stage_(stage) {}
 
-  /// s, with the framework's cost of an operation; 0 of one rank. `size`: MeshGroups::Question.
-  [[nodiscard]] double collective(MeshGroupKind group, const CollectiveKind& kind, double bytes, int size = 0);
+  /// s, with the framework's cost of an operation; 0 of one rank. `among` is of this stage, whatever it says.
+  [[nodiscard]] double collective(MeshGroups::Question among, const CollectiveKind& kind, double bytes);
   /// `profile` is that of the stage (stage_profile).
   [[nodiscard]] StageWork work(const StageModel& part, const Profile& profile);
 

@@ -45,12 +45,13 @@ struct StagesEstimator::Parts {
   const Cluster& cluster;
   int workers;
   MeshGroups groups;
-  /// Tensor, pipeline, chunks, blocks, sequence and splits.
-  using Cut = std::tuple<int, int, int, StageBlocks, bool, std::vector<SplitChoice>>;
+  /// Tensor, pipeline, experts, chunks, blocks, sequence and splits.
+  using Cut = std::tuple<int, int, int, int, StageBlocks, bool, std::vector<SplitChoice>>;
   std::map<Cut, std::vector<StageModel>> stages = {};
 
   static Cut cut_of(const ModelParallel& parallel) {
-    return {parallel.tensor, parallel.pipeline, parallel.chunks, parallel.blocks, parallel.sequence, parallel.splits};
+    return {parallel.tensor, parallel.pipeline, parallel.experts, parallel.chunks,
+            parallel.blocks, parallel.sequence, parallel.splits};
   }
 };
 
@@ -68,12 +69,13 @@ public:
         profile_(profile),
         mesh_(graph_.parallel, graph_.workers),
         sharded_(has_sharded(strategy)),
-        shard_ranks_(sharded_ ? graph_.sharding.group_of(mesh_.replicas()) : 1) {
+        shard_ranks_(ranks_of_share(GradientSum::Replicas)) {
     for (int stage = 0; stage < mesh_.stages(); ++stage) {
       const StageModel& part = parts_[index(stage)];
       const Profile of_stage = graph_.parallel.is_trivial() ? profile : stage_profile(profile, model, part);
       strategies_.push_back(stage_strategy(strategy, part));
       work_.push_back(StageTimes(groups_, mesh_, strategy_, stage).work(part, of_stage));
+      work_.back().update *= updated_share(part);
       units_.emplace_back();
       if (sharded_) units_.back() = units_of(part.model, strategies_.back());
     }
@@ -109,8 +111,21 @@ private:
     return parts_[index(stage)].chunks[index(chunk)];
   }
   [[nodiscard]] const StageWork& work(int stage) const { return work_[index(stage)]; }
-  double collective(int stage, MeshGroupKind group, const CollectiveKind& kind, double bytes, int size = 0) {
-    return StageTimes(groups_, mesh_, strategy_, stage).collective(group, kind, bytes, size);
+  double collective(int stage, const MeshGroups::Question& among, const CollectiveKind& kind, double bytes) {
+    return StageTimes(groups_, mesh_, strategy_, stage).collective(among, kind, bytes);
+  }
+  [[nodiscard]] int ranks_of_share(GradientSum sum) const { return sharded_ ? shard_ranks(graph_, sum) : 1; }
+
+  /// Of the bytes that a rank of a stage holds, what it updates.
+  [[nodiscard]] double updated_share(const StageModel& part) const {
+    double all = 0.0;
+    double updated = 0.0;
+    for (VariableId id = 0; id < part.gradient_sum.size(); ++id) {
+      const auto elements = static_cast<double>(part.model.variable(id).elements());
+      all += elements;
+      updated += elements / ranks_of_share(part.gradient_sum[id]);
+    }
+    return all > 0.0 ? updated / all : 1.0;
   }
 
   [[nodiscard]] bool gathers_each_pass() const { return sharded_ && shard_ranks_ > 1 && graph_.sharding.stage == 3; }
@@ -151,7 +166,8 @@ private:
     const bool wraps = next == 0;
     if (wraps && graph_.parallel.chunks == 1) return {};
     const double bytes = profile_.activation_bytes(chunk_of(next, wraps ? 1 : 0).received_bytes);
-    return Seconds{collective(stage, MeshGroupKind::Next, automatic(CollectivePrimitive::SendReceive), bytes)};
+    return Seconds{
+        collective(stage, {.kind = MeshGroupKind::Next}, automatic(CollectivePrimitive::SendReceive), bytes)};
   }
 
   [[nodiscard]] double bytes_of(int stage, const std::vector<VariableId>& variables,
@@ -164,21 +180,29 @@ private:
     return bytes;
   }
 
+  /// With experts' collectives after the others: they have a stream of their own, on the same links.
   UnitTimes times_of(int stage, const Unit& unit) {
     const Sharding& sharding = graph_.sharding;
-    const double reduced = bytes_of(stage, unit.variables, sharding.reduce_dtype);
     UnitTimes out{.root = unit.root};
-    if (shard_ranks_ > 1) {
-      const double gathered = bytes_of(stage, unit.variables, sharding.param_dtype) / shard_ranks_;
-      out.gather =
-          collective(stage, MeshGroupKind::Shard, automatic(CollectivePrimitive::AllGather), gathered, shard_ranks_);
-      out.reduce =
-          collective(stage, MeshGroupKind::Shard, automatic(CollectivePrimitive::ReduceScatter), reduced, shard_ranks_);
+    for (const GradientSum sum : {GradientSum::Replicas, GradientSum::Experts}) {
+      std::vector<VariableId> variables = unit.variables;
+      std::erase_if(variables, [&](VariableId id) {
+        return (parts_[index(stage)].gradient_sum[id] == GradientSum::Experts) != (sum == GradientSum::Experts);
+      });
+      const int shares = ranks_of_share(sum);
+      const int stride = sum == GradientSum::Experts ? mesh_.experts() : 1;
+      const double reduced = bytes_of(stage, variables, sharding.reduce_dtype);
+      if (shares > 1) {
+        const double gathered = bytes_of(stage, variables, sharding.param_dtype) / shares;
+        const MeshGroups::Question shard{.kind = MeshGroupKind::Shard, .size = shares, .stride = stride};
+        out.gather += collective(stage, shard, automatic(CollectivePrimitive::AllGather), gathered);
+        out.reduce += collective(stage, shard, automatic(CollectivePrimitive::ReduceScatter), reduced);
+      }
+      if (shares < summing_ranks(graph_, sum))
+        out.replicas +=
+            collective(stage, {.kind = MeshGroupKind::ShardReplicas, .size = shares, .stride = stride},
+                       {.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm}, reduced / shares);
     }
-    if (shard_ranks_ < mesh_.replicas())
-      out.replicas = collective(stage, MeshGroupKind::ShardReplicas,
-                                {.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm},
-                                reduced / shard_ranks_, shard_ranks_);
     return out;
   }
 
@@ -218,13 +242,13 @@ private:
     return out;
   }
 
-  /// `partial`: of variables whose gradients are summed over all ranks of the stage.
-  std::vector<Message> reduced_messages(int stage, const std::vector<double>& ready, bool partial) {
+  /// Of variables whose gradients these ranks sum.
+  std::vector<Message> reduced_messages(int stage, const std::vector<double>& ready, GradientSum sum) {
     const StageModel& part = parts_[index(stage)];
     const Strategy& strategy = strategies_[index(stage)];
     std::vector<Gradient> dense;
     for (const VariableId id : part.model.backward_order()) {
-      if (part.partial_gradient[id] != partial) continue;
+      if (part.gradient_sum[id] != sum) continue;
       const Variable& variable = part.model.variable(id);
       const VariableStrategy& how = strategy.variables[id];
       dense.push_back({.variable = id,
@@ -232,8 +256,7 @@ private:
                        .ready = Seconds{ready[variable.layer]}});
     }
     const CollectiveKind kind{.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm};
-    const MeshGroupKind group = partial ? MeshGroupKind::Stage : MeshGroupKind::Replicas;
-    const auto time = [&](double bytes) { return collective(stage, group, kind, bytes); };
+    const auto time = [&](double bytes) { return collective(stage, ranks_that_sum(sum), kind, bytes); };
     std::vector<Message> out;
     for (const Bucket& bucket : fuse(graph_.fusion, dense, [&](double bytes) { return Seconds{time(bytes)}; })) {
       Message message{.ready = 0.0, .time = time(bucket.bytes) + bucket.wait.value()};
@@ -242,6 +265,18 @@ private:
       out.push_back(message);
     }
     return out;
+  }
+
+  [[nodiscard]] MeshGroups::Question ranks_that_sum(GradientSum sum) const {
+    switch (sum) {
+      case GradientSum::Replicas:
+        return {.kind = MeshGroupKind::Replicas};
+      case GradientSum::Stage:
+        return {.kind = MeshGroupKind::Stage};
+      case GradientSum::Experts:
+        break;
+    }
+    return {.kind = MeshGroupKind::Shard, .size = summing_ranks(graph_, sum), .stride = mesh_.experts()};
   }
 
   std::vector<Message> sharded_messages(int stage, const std::vector<double>& ready) {
@@ -258,9 +293,9 @@ private:
   double sum_of_partial_shares(int stage) {
     const StageModel& part = parts_[index(stage)];
     std::vector<VariableId> partial;
-    for (VariableId id = 0; id < part.partial_gradient.size(); ++id)
-      if (part.partial_gradient[id]) partial.push_back(id);
-    return collective(stage, MeshGroupKind::Tensor, automatic(CollectivePrimitive::AllReduce),
+    for (VariableId id = 0; id < part.gradient_sum.size(); ++id)
+      if (part.gradient_sum[id] == GradientSum::Stage) partial.push_back(id);
+    return collective(stage, {.kind = MeshGroupKind::Tensor}, automatic(CollectivePrimitive::AllReduce),
                       bytes_of(stage, partial, graph_.sharding.reduce_dtype) / shard_ranks_);
   }
 
@@ -289,16 +324,18 @@ private:
       if (reduces_each_pass() && !messages.empty()) messages.erase(messages.begin(), messages.end() - 1);
       end = arrival(messages, computed) + sum_of_partial_shares(stage);
     } else {
-      // Sums among replicas and among all ranks of the stage are two streams on the same links: one after the other
-      // takes as long as both at half of the rate.
-      std::vector<Message> messages = reduced_messages(stage, ready, false);
-      const std::vector<Message> partial = reduced_messages(stage, ready, true);
-      messages.insert(messages.end(), partial.begin(), partial.end());
+      // Sums among replicas, among all ranks of the stage and of experts are streams on the same links: one after the
+      // other takes as long as all at a part of the rate.
+      std::vector<Message> messages;
+      for (const GradientSum sum : {GradientSum::Replicas, GradientSum::Stage, GradientSum::Experts}) {
+        const std::vector<Message> of = reduced_messages(stage, ready, sum);
+        messages.insert(messages.end(), of.begin(), of.end());
+      }
       std::stable_sort(messages.begin(), messages.end(),
                        [](const Message& a, const Message& b) { return a.ready < b.ready; });
       end = arrival(messages, computed);
     }
-    return end + work(stage).update / shard_ranks_;
+    return end + work(stage).update;
   }
 
   /// Below stage 3 of ZeRO: the first forward pass of a step waits for the parameters, unit by unit.
@@ -323,9 +360,9 @@ private:
     const StageWork& of = work(stage);
     double passes = 0.0;
     for (LayerId id = 0; id < of.forward.size(); ++id) passes += of.forward[id] + of.backward[id];
-    const double computed = graph_.micro_steps * (passes - of.tensor) + of.update / shard_ranks_;
+    const double computed = graph_.micro_steps * (passes - of.split) + of.update;
     loads.compute = std::max(loads.compute, Seconds{computed});
-    loads.collectives = std::max(loads.collectives, Seconds{std::max(exchange_, graph_.micro_steps * of.tensor)});
+    loads.collectives = std::max(loads.collectives, Seconds{std::max(exchange_, graph_.micro_steps * of.split)});
   }
 
   MeshGroups& groups_;

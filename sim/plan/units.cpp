@@ -31,6 +31,15 @@ bool has_sharded(const Strategy& strategy) {
   return std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
 }
 
+int shard_ranks(const GraphStrategy& graph, GradientSum sum) {
+  const int group = graph.sharding.group_of(graph.replicas());
+  return sum == GradientSum::Experts ? std::max(1, group / graph.parallel.experts) : group;
+}
+
+int summing_ranks(const GraphStrategy& graph, GradientSum sum) {
+  return sum == GradientSum::Experts ? graph.replicas() / graph.parallel.experts : graph.replicas();
+}
+
 std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
   Unit root{.label = "root", .root = true, .first = 0, .last = model.layer_count() - 1, .variables = {}};
   std::vector<Unit> blocks;
@@ -59,6 +68,14 @@ std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
     }
   }
   return out;
+}
+
+std::vector<Unit> units_among(std::vector<Unit> units, const StageModel& stage, bool experts) {
+  for (Unit& unit : units)
+    std::erase_if(unit.variables,
+                  [&](VariableId id) { return (stage.gradient_sum[id] == GradientSum::Experts) != experts; });
+  std::erase_if(units, [](const Unit& unit) { return unit.variables.empty(); });
+  return units;
 }
 
 std::vector<std::vector<VariableId>> owned_variables(const Model& model, const Strategy& strategy) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "strategies/stage_model.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync {
@@ -19,10 +20,17 @@ struct Unit {
 
 bool is_sharded(const VariableStrategy& entry);
 bool has_sharded(const Strategy& strategy);
+/// Ranks that share out a sharded variable: those of a shard group, and of experts those of them that have the same.
+int shard_ranks(const GraphStrategy& graph, GradientSum sum);
+/// Ranks that have gradients of a variable that is shared out or all-reduced over replicas, each of its own samples.
+int summing_ranks(const GraphStrategy& graph, GradientSum sum);
 
 /// Sharded variables, each in one unit: the root, if it has any, and then the blocks in forward order, neighbors merged
 /// while they have less than Sharding::min_unit. Of a variable that several layers share, its own layer counts.
 std::vector<Unit> units_of(const Model& model, const Strategy& strategy);
+/// Of the units of a stage what is shared out among the replicas (GradientSum::Replicas and Stage), or what is among
+/// those that have the same experts (GradientSum::Experts); units that have none of it are left out.
+std::vector<Unit> units_among(std::vector<Unit> units, const StageModel& stage, bool experts);
 
 /// What each rank of a shard group owns where variables stay whole (Sharding::whole_variables): the largest first to
 /// the first rank of those that own least, as InternEvo (hybrid_zero_optim.py, _partition_param_list) and PyTorch's

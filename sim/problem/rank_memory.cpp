@@ -22,10 +22,20 @@ bool on_servers(const VariableStrategy& entry) {
                      [](const Shard& shard) { return std::holds_alternative<PsSynchronizer>(shard.synchronizer); });
 }
 
-/// Of every variable as much as the rank holds of all of them that holds most.
-HeldVariable held_of_sharded(const Model& model, const Strategy& strategy) {
-  const Sharding& sharding = strategy.graph.sharding;
-  const double share = largest_share(model, strategy);
+/// What a rank computes: the whole model, or that of its stage.
+struct RankModel {
+  const Model& model;
+  const Strategy& strategy;
+  const StageModel* stage = nullptr;
+
+  /// Ranks that share out a sharded variable.
+  [[nodiscard]] int shares(VariableId id) const {
+    return shard_ranks(strategy.graph, stage == nullptr ? GradientSum::Replicas : stage->gradient_sum[id]);
+  }
+};
+
+/// What the rank that holds most has of a variable of which it updates a share.
+HeldVariable held_of_sharded(const Sharding& sharding, double share) {
   return {
       .weights = sharding.stage >= 3 ? share : 1.0, .gradient = sharding.reduces_early() ? share : 1.0, .state = share};
 }
@@ -41,9 +51,9 @@ HeldVariable held(const Variable& variable, const VariableStrategy& entry, const
 }
 
 /// Sharded parameters that are whole at a time, and the gradients of one unit before they are reduced.
-Bytes gathered(const Model& model, const Strategy& strategy, const std::string& precision) {
+Bytes gathered(const RankModel& of, const std::string& precision) {
+  const auto& [model, strategy, stage] = of;
   const Sharding& sharding = strategy.graph.sharding;
-  if (sharding.group_of(strategy.graph.replicas()) == 1) return {};
   double root = 0.0;
   double largest_gradients = 0.0;
   std::vector<double> blocks;
@@ -51,6 +61,7 @@ Bytes gathered(const Model& model, const Strategy& strategy, const std::string& 
     double parameters = 0.0;
     double gradients = 0.0;
     for (const VariableId id : unit.variables) {
+      if (of.shares(id) == 1) continue;
       const Variable& variable = model.variable(id);
       const auto elements = static_cast<double>(variable.elements());
       parameters += elements * width_of(variable, sharding.param_dtype, precision);
@@ -114,14 +125,15 @@ Bytes usable_of(Bytes device, int communicators) {
 }
 
 /// Hybrid shard has one for the shard group and one for the replicas of a shard; servers need none. Tensor-parallel
-/// ranks have one, and so have stages.
+/// ranks have one, and so have stages, and expert-parallel ranks, and those that have the same experts.
 int communicators_of(const Strategy& strategy) {
   const GraphStrategy& graph = strategy.graph;
   const bool collects = graph.aggregate_on_gpu || !std::all_of(strategy.variables.begin(), strategy.variables.end(),
                                                                [](const auto& entry) { return on_servers(entry); });
   if (graph.workers < 2 || !collects) return 0;
   const ModelParallel& parallel = graph.parallel;
-  const int of_replica = (parallel.tensor > 1 ? 1 : 0) + (parallel.pipeline > 1 ? 1 : 0);
+  const int of_replica =
+      (parallel.tensor > 1 ? 1 : 0) + (parallel.pipeline > 1 ? 1 : 0) + (parallel.experts > 1 ? 2 : 0);
   if (graph.replicas() < 2) return of_replica;
   const int group = graph.sharding.group_of(graph.replicas());
   return of_replica + (has_sharded(strategy) && group > 1 && group < graph.replicas() ? 2 : 1);
@@ -195,18 +207,21 @@ private:
   Bytes device_;
 };
 
-MemoryDemand demand_of(const Model& model, const Strategy& strategy, const Profile& profile,
-                       const OptimizerState& optimizer) {
+MemoryDemand demand_of(const RankModel& of, const Profile& profile, const OptimizerState& optimizer) {
+  const auto& [model, strategy, stage] = of;
   MemoryDemand out{.batch = profile.batch, .precision = profile.precision};
   out.accumulates = profile.micro_steps > 1;
   out.recompute = strategy.graph.recompute;
   out.optimizer = optimizer;
-  if (has_sharded(strategy)) out.gathered = gathered(model, strategy, profile.precision);
+  if (has_sharded(strategy)) out.gathered = gathered(of, profile.precision);
   out.variables.resize(model.variables().size());
-  const HeldVariable share = has_sharded(strategy) ? held_of_sharded(model, strategy) : HeldVariable{};
-  for (const VariableStrategy& entry : strategy.variables)
-    out.variables[entry.variable] =
-        is_sharded(entry) ? share : held(model.variable(entry.variable), entry, strategy.graph);
+  const Sharding& sharding = strategy.graph.sharding;
+  const double most = sharding.whole_variables ? largest_share(model, strategy) : 0.0;
+  for (const VariableStrategy& entry : strategy.variables) {
+    const double share = sharding.whole_variables ? most : 1.0 / of.shares(entry.variable);
+    out.variables[entry.variable] = is_sharded(entry) ? held_of_sharded(sharding, share)
+                                                      : held(model.variable(entry.variable), entry, strategy.graph);
+  }
   out.buffers = buffers(model, strategy, profile.precision);
   return out;
 }
@@ -227,7 +242,7 @@ std::vector<std::string> share_more(const Model& model, const Strategy& strategy
       Strategy more = strategy;
       more.graph.sharding.stage = stage;
       if (over_all) more.graph.sharding.group = 0;
-      const MemoryDemand demand = demand_of(model, more, profile, optimizer);
+      const MemoryDemand demand = demand_of({model, more}, profile, optimizer);
       const Bytes usable = usable_of(device.memory, communicators_of(more));
       std::string text;
       if (stage != now.stage) text += fmt::format("--set strategy.stage={}", stage);
@@ -263,7 +278,7 @@ StagePart largest_stage(const std::vector<StageModel>& stages, const Strategy& s
   for (std::size_t number = 0; number < stages.size(); ++number) {
     const Model& model = stages[number].model;
     Strategy of_stage = stage_strategy(strategy, stages[number]);
-    MemoryDemand demand = demand_of(model, of_stage, profile, optimizer);
+    MemoryDemand demand = demand_of({model, of_stage, &stages[number]}, profile, optimizer);
     demand.in_flight = most_held(shape, static_cast<int>(number)) / parallel.chunks;
     const Bytes need = memory_need(model, demand).total();
     if (out && need <= most) continue;
@@ -307,7 +322,7 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
     const StagePart part = largest_stage(stages, strategy, profile, optimizer);
     return memory_of({stages[part.stage].model, part.strategy, part.demand}, cluster, profile, optimizer);
   }
-  return memory_of({model, strategy, demand_of(model, strategy, profile, optimizer)}, cluster, profile, optimizer);
+  return memory_of({model, strategy, demand_of({model, strategy}, profile, optimizer)}, cluster, profile, optimizer);
 }
 
 RankMemory stage_memory(const std::vector<StageModel>& stages, const Cluster& cluster, const Strategy& strategy,

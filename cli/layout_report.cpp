@@ -34,7 +34,7 @@ LayoutFamily family_of(const Layout& layout) {
 const char* name_of(LayoutFamily family) {
   switch (family) {
     case LayoutFamily::Data:
-      return "none";
+      return "data only";
     case LayoutFamily::Tensor:
       return "tensor";
     case LayoutFamily::Pipeline:
@@ -58,9 +58,10 @@ std::vector<EvaluatedLayout> best_of_families(const LayoutSearchResult& result) 
 }
 
 std::string layout_csv_header() {
-  return csv_row({"model",    "cluster", "workers",      "samples",  "tensor",      "pipeline",    "replicas",
-                  "schedule", "chunks",  "stage_blocks", "sequence", "micro_batch", "micro_steps", "recompute",
-                  "zero",     "splits",  "estimate_s",   "replay_s", "solver",      "fits",        "missing_bytes"});
+  return csv_row({"model",       "cluster",   "workers",       "samples",      "tensor",     "pipeline",
+                  "replicas",    "schedule",  "chunks",        "stage_blocks", "sequence",   "micro_batch",
+                  "micro_steps", "recompute", "zero",          "splits",       "estimate_s", "replay_s",
+                  "solver",      "fits",      "missing_bytes", "experts"});
 }
 
 std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& layout) {
@@ -87,7 +88,8 @@ std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& la
                   layout.replayed ? fmt::format("{:.9g}", layout.replayed->value()) : "",
                   layout.solver,
                   cost.fits() ? "true" : "false",
-                  number(cost.over.count)});
+                  number(cost.over.count),
+                  number(one.experts)});
 }
 
 }  // namespace simsync

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "base/error.hpp"
@@ -137,8 +138,12 @@ void print_heading(const LayoutSearchFlags& flags, LayoutRun& run) {
                        terminal_style().width)
             << '\n';
   const LayoutSearchResult& result = run.result();
-  print_line("layouts", fmt::format("{} estimated, of which {} do not fit into memory; {} more cannot be",
-                                    result.evaluated.size(), result.misfits(), result.impossible));
+  const std::string misfits = run.question().ignores_memory()
+                                  ? std::string("memory ignored")
+                                  : fmt::format("of which {} do not fit into memory", result.misfits());
+  print_line("layouts", fmt::format("{} estimated, {}; {} more are impossible (heads, experts, blocks or samples do "
+                                    "not divide)",
+                                    result.evaluated.size(), misfits, result.impossible));
 }
 
 /// What the best layout moves, beside what no layout can do without.
@@ -152,41 +157,59 @@ std::string sent_text(const LayoutQuestion& question, const Layout& layout) {
   add(sent.stages, "between stages");
   add(sent.gradients, "among replicas");
   if (parts.empty()) return "nothing";
-  return fmt::format(
-      "{} a step by the busiest rank. Without a pipeline the best grids of its dense layers alone send {}",
-      fmt::join(parts, ", "), format_bytes(question.least_bytes_sent()));
+  std::string out = fmt::format("{} a step by the busiest rank", fmt::join(parts, ", "));
+  if (const double least = question.least_bytes_sent(); least > 0.0)
+    out += fmt::format(". Without a pipeline the best grids of its dense layers alone send {}", format_bytes(least));
+  return out;
 }
 
 /// What every family comes to, so that the gain over each is seen.
-void print_families(LayoutRun& run, const ShownLayout& best) {
+void print_families(LayoutRun& run, const ShownLayout& best, const std::vector<ShownLayout>& replayed) {
   const LayoutTask& task = run.question().task();
   for (const EvaluatedLayout& one : best_of_families(run.result())) {
     const std::string text = text_of(one.layout, task);
     const std::string label = name_of(family_of(one.layout));
     if (!one.cost.fits()) {
-      print_line(label, fmt::format("none fits; least is missing with {}: {}", text,
+      print_line(label, fmt::format("none fits; closest to it is {}, which lacks {}", text,
                                     format_bytes(static_cast<double>(one.cost.over.count))));
-    } else {
-      print_line(label, fmt::format("{} estimated ({:.2f}x the best), {}", format_seconds(one.cost.step),
-                                    one.cost.step / best.found.cost.step, text));
+      continue;
     }
+    const auto found = std::find_if(replayed.begin(), replayed.end(),
+                                    [&](const ShownLayout& shown) { return shown.found.layout == one.layout; });
+    const bool both = found != replayed.end() && found->replayed && best.replayed;
+    const Seconds step = both ? *found->replayed : one.cost.step;
+    print_line(label, fmt::format("{} {} ({:.2f}x the best), {}", format_seconds(step), both ? "replayed" : "estimated",
+                                  step / (both ? *best.replayed : best.found.cost.step), text));
   }
 }
 
-/// Frameworks that can follow the layout, and the command that says what they are told.
+/// Frameworks that can follow the layout, and the command that says what they are told; or why none can.
 std::string told_text(const LayoutQuestion& question, const LayoutSearchFlags& flags, const Layout& layout) {
   const Strategy strategy = question.strategy(layout);
   std::vector<std::string> able;
+  std::map<std::string, std::vector<std::string>> unable;  // by what is refused
   for (const auto& [word, framework] : framework_words()) {
     const ExportQuestion asked{.strategy = strategy,
                                .model = question.model(),
                                .batch = question.task().batch(layout),
                                .precision = precision_of(flags, question),
                                .optimizer = question.optimizer()};
-    if (framework_settings(framework, asked).refusals.empty()) able.push_back(word);
+    const std::vector<std::string> refusals = framework_settings(framework, asked).refusals;
+    if (refusals.empty()) {
+      able.push_back(word);
+    } else {
+      unable[refusals.front()].push_back(word);
+    }
   }
-  if (able.empty()) return "by no framework that is known here; predict --export signatures has it as a table";
-  return fmt::format("by {}: predict --export NAME prints what it is told", fmt::join(able, ", "));
+  if (able.empty()) {
+    std::string out = "by no framework that is known here:";
+    for (const auto& [why, words] : unable) out += fmt::format(" {} ({});", fmt::join(words, ", "), why);
+    out.back() = '.';
+    return out;
+  }
+  const std::string file = flags.out.empty() ? "the file that --out writes" : flags.out;
+  return fmt::format("by {}: predict --strategy with {}, --batch {} and --export NAME prints what it is told",
+                     fmt::join(able, ", "), file, question.task().batch(layout));
 }
 
 double node_hours(const LayoutQuestion& question, Seconds step) {
@@ -194,10 +217,25 @@ double node_hours(const LayoutQuestion& question, Seconds step) {
   return nodes_of(question) * step.value() / kSecondsPerHour * kSamples / static_cast<double>(question.task().samples);
 }
 
-/// The same samples a step on fewer nodes.
+/// Three quarters and a half of them, and so on.
+std::vector<int> fewer_nodes(int nodes) {
+  std::vector<int> out;
+  for (int now = nodes; now > 1; now /= 2)
+    for (const int fewer : {3 * now / 4, now / 2})
+      if (fewer >= 1 && fewer < (out.empty() ? nodes : out.back())) out.push_back(fewer);
+  return out;
+}
+
+/// Of its first nodes.
+int gpus_of(const Cluster& cluster, int nodes) {
+  int gpus = 0;
+  for (int node = 0; node < nodes; ++node) gpus += cluster.group_of(node).gpus;
+  return gpus;
+}
+
+/// The same samples a step on all GPUs of fewer nodes.
 void print_cheapest(const LayoutSearchFlags& flags, LayoutRun& whole, const ShownLayout& best, Inputs& inputs) {
   const double price = *flags.price_per_node_hour;
-  const int per_node = flags.request.workers / nodes_of(whole.question());
   const auto line = [&](const LayoutQuestion& question, const ShownLayout& shown) {
     const double hours = node_hours(question, shown.step());
     return fmt::format("{} node{}, {}: {:.4g} node-hours, {:.4g} for a million samples; {}", nodes_of(question),
@@ -207,10 +245,10 @@ void print_cheapest(const LayoutSearchFlags& flags, LayoutRun& whole, const Show
   print_line("fastest", line(whole.question(), best));
   std::string cheapest = line(whole.question(), best);
   double least = node_hours(whole.question(), best.step());
-  for (int nodes = nodes_of(whole.question()) / 2; nodes >= 1; nodes /= 2) {
+  for (const int nodes : fewer_nodes(nodes_of(whole.question()))) {
     std::optional<LayoutRun> run;
     try {
-      run.emplace(flags, nodes * per_node, inputs);
+      run.emplace(flags, gpus_of(whole.question().cluster(), nodes), inputs);
     } catch (const InputError&) {
       continue;  // no mesh divides that
     }
@@ -224,15 +262,25 @@ void print_cheapest(const LayoutSearchFlags& flags, LayoutRun& whole, const Show
   print_line("cheapest", cheapest);
 }
 
-/// The best that fit, and of each mesh a few only: estimates of one mesh are wrong in the same way.
+/// The best that fit, and of each mesh a few only: estimates of one mesh are wrong in the same way. Of those that cost
+/// the same on one mesh, which are one plan in other words, the first; and of every kind of parallelism the best.
 std::vector<EvaluatedLayout> shortlist(const LayoutSearchResult& result, std::size_t most) {
   const int of_mesh = static_cast<int>((most + 2) / 3);
   std::map<std::pair<int, int>, int> taken;
   std::vector<EvaluatedLayout> out;
   for (const EvaluatedLayout& one : result.evaluated) {
     if (out.size() == most || !one.cost.fits()) break;
+    const auto is_same = [&](const EvaluatedLayout& other) {
+      return other.layout.tensor == one.layout.tensor && other.layout.pipeline == one.layout.pipeline &&
+             other.cost.step == one.cost.step;
+    };
+    if (std::any_of(out.begin(), out.end(), is_same)) continue;
     if (taken[{one.layout.tensor, one.layout.pipeline}]++ < of_mesh) out.push_back(one);
   }
+  for (const EvaluatedLayout& one : best_of_families(result))
+    if (one.cost.fits() &&
+        std::none_of(out.begin(), out.end(), [&](const EvaluatedLayout& other) { return other.layout == one.layout; }))
+      out.push_back(one);
   return out;
 }
 
@@ -254,9 +302,9 @@ void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std
 
 [[noreturn]] void refuse(LayoutRun& run) {
   if (run.result().evaluated.empty())
-    throw PlanError("no layout can be: heads or blocks of the model do not divide by any of them");
+    throw PlanError("no layout is possible; the first was refused: " + run.question().first_refusal());
   const EvaluatedLayout& least = run.result().evaluated.front();
-  throw InputError(fmt::format("none of {} layouts fits into memory; least is missing with {}",
+  throw InputError(fmt::format("none of {} layouts fits into memory; closest to it is {}",
                                run.result().evaluated.size(), text_of(least.layout, run.question().task())),
                    fmt::format("it {}: more workers share out more", memory_text(run.question().memory(least.layout))));
 }
@@ -288,8 +336,8 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   print_line("memory", memory_text(run.question().memory(best.found.layout)));
   print_line("sends", sent_text(run.question(), best.found.layout));
   print_line("run", told_text(run.question(), flags, best.found.layout));
-  std::cout << "The best by estimate of each kind of parallelism beside that over data:\n";
-  print_families(run, best);
+  std::cout << "The best of each kind of parallelism beside that over data:\n";
+  print_families(run, best, replayed);
   if (flags.price_per_node_hour) print_cheapest(flags, run, best, inputs);
 }
 

@@ -1,6 +1,7 @@
 #include "sim/plan/mesh_groups.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "sim/plan/compile.hpp"
 #include "sim/plan/plan_writer.hpp"
@@ -19,45 +20,62 @@ int nics_of(const NodeGroup& node, int ranks) {
 MeshGroups::MeshGroups(const Cluster& cluster, int workers)
     : cluster_(cluster), ranks_(cluster.workers(workers)), table_(cluster) {}
 
-std::vector<int> MeshGroups::members(const ModelMesh& mesh, const Question& question) const {
-  const auto [kind, stage, size, stride] = question;
-  std::vector<int> out;
-  const auto add = [&](int tensor, int replica, int of_stage) {
-    out.push_back(mesh.rank_at({.tensor = tensor, .replica = replica, .stage = of_stage}));
+MeshGroups::Members MeshGroups::members(const ModelMesh& mesh, const Question& question) const {
+  std::map<int, std::vector<Place>> out;
+  const auto add = [&](int group, const MeshPlace& place) {
+    out[group].push_back(ranks_[static_cast<std::size_t>(mesh.rank_at(place))]);
   };
-  switch (kind) {
-    case MeshGroupKind::Tensor:
-      for (int tensor = 0; tensor < mesh.tensor(); ++tensor) add(tensor, 0, stage);
-      break;
-    case MeshGroupKind::Replicas:
-      for (int replica = 0; replica < mesh.replicas(); ++replica) add(0, replica, stage);
-      break;
-    case MeshGroupKind::Shard:
-      for (int i = 0; i < size; ++i) add(0, i * stride, stage);
-      break;
-    case MeshGroupKind::ShardReplicas:
-      for (int replica = 0; replica < mesh.replicas(); replica += size * stride) add(0, replica, stage);
-      break;
-    case MeshGroupKind::Stage:
-      for (int replica = 0; replica < mesh.replicas(); ++replica)
-        for (int tensor = 0; tensor < mesh.tensor(); ++tensor) add(tensor, replica, stage);
-      break;
-    case MeshGroupKind::Next:
-      add(0, 0, stage);
-      add(0, 0, (stage + 1) % mesh.stages());
-      break;
+  const int width = std::max(1, question.size * question.stride);
+  for (int replica = 0; replica < mesh.replicas(); ++replica)
+    for (int tensor = 0; tensor < mesh.tensor(); ++tensor) {
+      const MeshPlace place{.tensor = tensor, .replica = replica, .stage = question.stage};
+      const int in_shard = replica % width;
+      switch (question.kind) {
+        case MeshGroupKind::Tensor:
+          add(replica, place);
+          break;
+        case MeshGroupKind::Replicas:
+          add(tensor, place);
+          break;
+        case MeshGroupKind::Shard:
+          add((replica / width * question.stride + in_shard % question.stride) * mesh.tensor() + tensor, place);
+          break;
+        case MeshGroupKind::ShardReplicas:
+          add(in_shard * mesh.tensor() + tensor, place);
+          break;
+        case MeshGroupKind::Stage:
+          add(0, place);
+          break;
+        case MeshGroupKind::Pair:
+          add(replica * mesh.tensor() + tensor, place);
+          add(replica * mesh.tensor() + tensor, {.tensor = tensor, .replica = replica, .stage = question.other});
+          break;
+      }
+    }
+  Members sorted;
+  for (auto& [group, places] : out) {
+    std::sort(places.begin(), places.end());
+    sorted.push_back(std::move(places));
+  }
+  return sorted;
+}
+
+std::vector<std::pair<const NodeGroup*, int>> MeshGroups::shape_of(const std::vector<Place>& places) const {
+  std::vector<std::pair<const NodeGroup*, int>> out;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (i == 0 || places[i].node != places[i - 1].node) out.emplace_back(&cluster_.group_of(places[i].node), 0);
+    ++out.back().second;
   }
   return out;
 }
 
-MeshGroup MeshGroups::group(const ModelMesh& mesh, const Question& question) {
+const MeshGroup& MeshGroups::group(const ModelMesh& mesh, const Question& question) {
   const auto [known, fresh] = groups_.try_emplace({mesh.tensor(), mesh.stages(), question});
-  if (fresh) {
-    std::vector<Place> places;
-    for (const int rank : members(mesh, question)) places.push_back(ranks_[static_cast<std::size_t>(rank)]);
-    std::sort(places.begin(), places.end());
-    known->second = {.costs = costs_of(places), .nic_share = nic_share(mesh, places)};
-  }
+  if (!fresh) return known->second;
+  std::set<std::vector<std::pair<const NodeGroup*, int>>> shapes;
+  for (const std::vector<Place>& places : members(mesh, question))
+    if (shapes.insert(shape_of(places)).second)
+      known->second.shapes.push_back({.costs = costs_of(places), .nic_share = nic_share(mesh, places)});
   return known->second;
 }
 
@@ -86,7 +104,10 @@ const GroupCosts* MeshGroups::costs_of(const std::vector<Place>& places) {
 }
 
 double MeshGroups::time(const MeshGroup& group, const CollectiveKind& kind, double bytes) const {
-  return table_.time(*group.costs, kind, bytes / group.nic_share);
+  double slowest = 0.0;
+  for (const MeshGroup::Shape& shape : group.shapes)
+    slowest = std::max(slowest, table_.time(*shape.costs, kind, bytes / shape.nic_share));
+  return slowest;
 }
 
 double MeshGroups::slowdown(const ModelMesh& mesh, int stage) const {

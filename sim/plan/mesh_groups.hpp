@@ -11,11 +11,15 @@
 
 namespace simsync::detail {
 
-/// Alike groups that work at the same time, by one of them.
+/// Groups that work at the same time, one of each shape: how many ranks are on which kind of node.
 struct MeshGroup {
-  const GroupCosts* costs = nullptr;
-  /// What one of them has of the NICs that it uses, 0 to 1: others of the same node use them, too.
-  double nic_share = 1.0;
+  struct Shape {
+    const GroupCosts* costs = nullptr;
+    /// What one of them has of the NICs that it uses, 0 to 1: others of the same node use them, too.
+    double nic_share = 1.0;
+  };
+  std::vector<Shape> shapes;
+  [[nodiscard]] int ranks() const { return shapes.front().costs->shape.ranks(); }
 };
 
 /// Which ranks of a stage belong together.
@@ -25,7 +29,7 @@ enum class MeshGroupKind : std::uint8_t {
   Shard,          ///< `size` of these, each `stride` behind the one before: they share out state or experts
   ShardReplicas,  ///< of each `size` such one, which hold the same share
   Stage,          ///< all
-  Next,           ///< a rank of it and one of the next stage; of the last: of the first
+  Pair,           ///< a rank of it and the same of another stage
 };
 
 class MeshGroups {
@@ -39,16 +43,21 @@ public:
     int stage = 0;
     int size = 0;    ///< of Shard and ShardReplicas
     int stride = 1;  ///< expert-parallel ranks, where these have the same experts
+    int other = 0;   ///< stage of Pair
     friend auto operator<=>(const Question&, const Question&) = default;
   };
-  MeshGroup group(const ModelMesh& mesh, const Question& question);
-  /// s, alone but for alike groups that share its NICs.
+  const MeshGroup& group(const ModelMesh& mesh, const Question& question);
+  /// s, of the slowest, alone but for the others that share its NICs.
   [[nodiscard]] double time(const MeshGroup& group, const CollectiveKind& kind, double bytes) const;
   /// By how much the slowest rank of a stage is slower than the profile's device, with what it varies by.
   [[nodiscard]] double slowdown(const ModelMesh& mesh, int stage) const;
 
 private:
-  [[nodiscard]] std::vector<int> members(const ModelMesh& mesh, const Question& question) const;
+  using Members = std::vector<std::vector<Place>>;
+  /// Of all such groups of a stage, each sorted.
+  [[nodiscard]] Members members(const ModelMesh& mesh, const Question& question) const;
+  /// How many ranks a group has on nodes of which kind, node by node.
+  [[nodiscard]] std::vector<std::pair<const NodeGroup*, int>> shape_of(const std::vector<Place>& places) const;
   [[nodiscard]] double nic_share(const ModelMesh& mesh, const std::vector<Place>& group) const;
   const GroupCosts* costs_of(const std::vector<Place>& places);
 

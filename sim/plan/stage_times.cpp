@@ -6,8 +6,8 @@
 namespace simsync::detail {
 double StageTimes::collective(MeshGroups::Question among, const CollectiveKind& kind, double bytes) {
   among.stage = stage_;
-  const MeshGroup group = groups_.group(mesh_, among);
-  if (group.costs->shape.ranks() < 2 || bytes <= 0.0) return 0.0;
+  const MeshGroup& group = groups_.group(mesh_, among);
+  if (group.ranks() < 2 || bytes <= 0.0) return 0.0;
   return groups_.time(group, kind, bytes) + graph_.per_operation_cost.value();
 }
 

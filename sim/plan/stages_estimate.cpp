@@ -93,12 +93,17 @@ public:
     const PipelineTiming timing = time_pipeline(shape, times);
     Evaluation out{.step = timing.makespan, .bound = {}, .loads = {}};
     double late = 0.0;  // by how much the first gather holds up the whole step
+    std::vector<double> summed;
     for (int stage = 0; stage < mesh_.stages(); ++stage) {
       const std::vector<TimedTask>& tasks = timing.stages[index(stage)];
-      out.step = std::max(out.step, Seconds{end_of(stage, tasks)});
+      summed.push_back(gradients_summed(stage, tasks));
       late = std::max(late, late_by_gather(stage) - tasks.front().begin.value());
       add_loads(stage, out.loads);
+      out.loads.collectives = std::max(out.loads.collectives, sent_to_stages(stage, times.transfers));
     }
+    sum_shared_table(summed);
+    for (int stage = 0; stage < mesh_.stages(); ++stage)
+      out.step = std::max(out.step, Seconds{summed[index(stage)] + work(stage).update});
     out.step += Seconds{late};
     out.bound = std::max(out.loads.compute, out.loads.collectives);
     out.step = std::max(out.step, out.bound);
@@ -166,8 +171,8 @@ private:
     const bool wraps = next == 0;
     if (wraps && graph_.parallel.chunks == 1) return {};
     const double bytes = profile_.activation_bytes(chunk_of(next, wraps ? 1 : 0).received_bytes);
-    return Seconds{
-        collective(stage, {.kind = MeshGroupKind::Next}, automatic(CollectivePrimitive::SendReceive), bytes)};
+    return Seconds{collective(stage, {.kind = MeshGroupKind::Pair, .other = next},
+                              automatic(CollectivePrimitive::SendReceive), bytes)};
   }
 
   [[nodiscard]] double bytes_of(int stage, const std::vector<VariableId>& variables,
@@ -313,8 +318,38 @@ private:
     return end;
   }
 
-  /// When a stage has updated its variables.
-  double end_of(int stage, const std::vector<TimedTask>& tasks) {
+  /// All that a rank of a stage sends to the stages beside it, one after another.
+  [[nodiscard]] Seconds sent_to_stages(int stage, const std::vector<Seconds>& transfers) const {
+    const int last = mesh_.stages() * graph_.parallel.chunks - 1;
+    Seconds sum;
+    for (int chunk = stage; chunk <= last && mesh_.stages() > 1; chunk += mesh_.stages()) {
+      if (chunk < last) sum += transfers[index(stage)];
+      if (chunk > 0) sum += transfers[index((stage + mesh_.stages() - 1) % mesh_.stages())];
+    }
+    return graph_.micro_steps * sum;
+  }
+
+  /// Gradients of a table that the first stage looks up and the last one multiplies with are summed between the two
+  /// once both have theirs (`summed`, by stage).
+  void sum_shared_table(std::vector<double>& summed) {
+    std::vector<int> holders;
+    for (int stage = 0; stage < mesh_.stages(); ++stage)
+      if (parts_[index(stage)].shared_copy) holders.push_back(stage);
+    if (holders.size() < 2) return;
+    const int first = holders.front();
+    const int last = holders.back();
+    const StageModel& part = parts_[index(first)];
+    const Variable& table = part.model.variable(*part.shared_copy);
+    const double bytes = wire_bytes(table, strategies_[index(first)].variables[*part.shared_copy], table.elements(),
+                                    graph_.micro_steps * profile_.batch);
+    const double both = std::max(summed[index(first)], summed[index(last)]) +
+                        collective(first, {.kind = MeshGroupKind::Pair, .other = last},
+                                   automatic(CollectivePrimitive::AllReduce), bytes);
+    summed[index(first)] = summed[index(last)] = both;
+  }
+
+  /// When a stage has the gradients of its variables.
+  double gradients_summed(int stage, const std::vector<TimedTask>& tasks) {
     const double computed = tasks.back().end.value();
     const std::vector<double> ready = gradients_ready(stage, tasks);
     double end = computed;
@@ -335,7 +370,7 @@ private:
                        [](const Message& a, const Message& b) { return a.ready < b.ready; });
       end = arrival(messages, computed);
     }
-    return end + work(stage).update;
+    return end;
   }
 
   /// Below stage 3 of ZeRO: the first forward pass of a step waits for the parameters, unit by unit.

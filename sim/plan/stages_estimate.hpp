@@ -2,9 +2,11 @@
 //
 // Passes of a chunk are the sum of its layers' times and of the collectives of its tensor-parallel ranks. The order of
 // all stages is then evaluated exactly (strategies/pipeline), transfers between stages included. Gradients leave on one
-// stream as the last backward pass of their layer ends; the step ends with the last stage's update. Collectives are
-// those of a group alone, slowed down where the groups of a node share its NICs. Left out: what else meets on links,
-// and the time that a collective takes from compute (CollectiveCosts::interference).
+// stream as the last backward pass of their layer ends, those of a tied table between its stages behind them; the step
+// ends with the last stage's update. Collectives are those of a group alone, slowed down where the groups of a node
+// share its NICs; of groups that lie differently on nodes the slowest counts. A step takes at least as long as what a
+// rank sends to other stages. Left out: what else meets on links, what hosts take (HostCosts), and the time that a
+// collective takes from compute (CollectiveCosts::interference).
 #pragma once
 #include <memory>
 #include <vector>

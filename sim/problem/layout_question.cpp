@@ -20,6 +20,7 @@ struct LayoutQuestion::Parts {
   detail::ReadRequest read;
   StagesEstimator estimator;
   std::map<std::pair<std::int64_t, Recompute>, Profile> profiles = {};
+  std::string first_refusal = {};
 
   Parts(PredictRequest asked, const LayoutTask& of, Inputs& given)
       : request(std::move(asked)),
@@ -145,7 +146,18 @@ double LayoutQuestion::least_bytes_sent() const {
          least_elements_sent(model(), parts_->task.workers, parts_->task.samples);
 }
 
-std::optional<LayoutCost> LayoutQuestion::cost(const Layout& layout) const {
+const std::string& LayoutQuestion::first_refusal() const {
+  return parts_->first_refusal;
+}
+bool LayoutQuestion::ignores_memory() const {
+  return parts_->read.settings.ignore_memory;
+}
+
+std::optional<LayoutCost> LayoutQuestion::cost(const Layout& layout) {
+  const auto refused = [&](const std::exception& why) {
+    if (parts_->first_refusal.empty()) parts_->first_refusal = why.what();
+    return std::nullopt;
+  };
   try {
     const Asked of = asked(layout);
     const RankMemory needed = memory(of);
@@ -153,8 +165,10 @@ std::optional<LayoutCost> LayoutQuestion::cost(const Layout& layout) const {
     if (!needed.fits() && !parts_->read.settings.ignore_memory)
       out.over.count = needed.need.total().count - needed.usable.count;
     return out;
-  } catch (const PlanError&) {
-    return std::nullopt;  // as a sweep skips it
+  } catch (const PlanError& why) {
+    return refused(why);
+  } catch (const InputError& why) {
+    return refused(why);  // an option that this mesh does not take
   }
 }
 

@@ -25,9 +25,12 @@ public:
   [[nodiscard]] const LayoutTask& task() const;
   [[nodiscard]] const OptimizerState& optimizer() const;
 
-  /// By StagesEstimator and stage_memory. Nothing where the layout cannot be. Takes what is over as 0 where memory is
-  /// ignored.
-  [[nodiscard]] std::optional<LayoutCost> cost(const Layout& layout) const;
+  /// By StagesEstimator and stage_memory. Nothing where the layout cannot be: what it would be refused for is kept if
+  /// it is the first. Takes what is over as 0 where memory is ignored.
+  [[nodiscard]] std::optional<LayoutCost> cost(const Layout& layout);
+  /// Why the first layout that cannot be was refused; empty: all can be so far.
+  [[nodiscard]] const std::string& first_refusal() const;
+  [[nodiscard]] bool ignores_memory() const;
   /// Of a layout that can be, for prepare().
   [[nodiscard]] PredictRequest request_for(const Layout& layout) const;
   [[nodiscard]] Strategy strategy(const Layout& layout) const;

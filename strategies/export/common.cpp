@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/blocks.hpp"
 #include "models/precision.hpp"
@@ -130,6 +131,24 @@ void expect_transformer(const Model& model, FrameworkSettings& out) {
     return false;
   });
   refuse_if(!attends, fmt::format("it trains transformers, and model '{}' is none", model.name()), out);
+}
+
+std::int64_t key_heads_of(const Model& model) {
+  for (LayerId id = 0; id < model.layer_count(); ++id) {
+    const Layer& layer = model.layer(id);
+    if (layer.kind != LayerKind::Attention || layer.operation.products.empty()) continue;
+    const auto [begin, end] = boost::inv_adjacent_vertices(id, model.graph());
+    double least = 0.0;
+    double most = 0.0;
+    for (auto input = begin; input != end; ++input) {
+      const double bytes = model.layer(*input).output_bytes;
+      least = input == begin ? bytes : std::min(least, bytes);
+      most = std::max(most, bytes);
+    }
+    if (std::distance(begin, end) < 2) return 0;
+    return std::llround(static_cast<double>(layer.operation.products.front().heads) * least / most);
+  }
+  return 0;
 }
 
 }  // namespace simsync::detail

@@ -31,6 +31,8 @@ struct PlanNumbers {
 FrameworkSettings begin_settings(const ExportQuestion& question);
 /// Refuses a model without blocks of attention, for frameworks that train transformers.
 void expect_transformer(const Model& model, FrameworkSettings& out);
+/// Heads of keys and values of a model's attention, by what it reads; 0 where queries, keys and values are one tensor.
+std::int64_t key_heads_of(const Model& model);
 /// Refuses `what` where `condition` holds.
 void refuse_if(bool condition, const std::string& what, FrameworkSettings& out);
 void note_if(bool condition, const std::string& what, FrameworkSettings& out);

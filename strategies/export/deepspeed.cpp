@@ -17,6 +17,8 @@ public:
     refuse_if(plan_.parallel.tensor > 1,
               "its tensor parallelism (tensor_parallel.autotp_size) splits no table by its rows, as the plan does",
               out_);
+    refuse_if(plan_.parallel.experts > 1,
+              "expert parallelism is an argument of its MoE layers (ep_size) in the program, not of its file", out_);
     refuse_if(plan_.parallel.pipeline > 1,
               "pipeline stages are an argument of PipelineModule in the program, not of its file", out_);
     top("train_batch_size", plan_.global_batch);

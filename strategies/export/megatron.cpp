@@ -34,6 +34,11 @@ private:
     flag("tensor-model-parallel-size", std::int64_t{plan_.parallel.tensor});
     flag("pipeline-model-parallel-size", std::int64_t{plan_.parallel.pipeline});
     if (plan_.parallel.sequence && plan_.parallel.tensor > 1) flag("sequence-parallel");
+    if (experts_of(question_.model) == 0) return;
+    flag("expert-model-parallel-size", std::int64_t{plan_.parallel.experts});
+    flag("moe-token-dispatcher-type", std::string("alltoall"));
+    refuse_if(plan_.parallel.tensor > 1 && !plan_.parallel.sequence,
+              "with experts its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
   }
 
   void pipeline() {

@@ -5,6 +5,7 @@
 
 #include "models/precision.hpp"
 #include "strategies/export/common.hpp"
+#include "strategies/split_layers.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -19,13 +20,16 @@ public:
     precision();
     mesh();
     recompute();
-    const bool shares = plan_.sharded && plan_.replicas > 1 && plan_.group > 1;
-    if (shares && plan_.stage > 1) fsdp();
-    optimizer(shares && plan_.stage == 1);
+    if (is_fsdp()) fsdp();
+    optimizer(shares() && plan_.stage == 1);
     return std::move(out_);
   }
 
 private:
+  [[nodiscard]] bool shares() const { return plan_.sharded && plan_.replicas > 1 && plan_.group > 1; }
+  /// Which does not go with O2 (NLPFSDPStrategy).
+  [[nodiscard]] bool is_fsdp() const { return shares() && plan_.stage > 1; }
+
   void model(const std::string& name, SettingValue value) {
     out_.settings.push_back({"model", name, std::move(value)});
   }
@@ -42,7 +46,7 @@ private:
     SettingValue word = precision == "fp32" ? SettingValue{kBits} : SettingValue{std::string("bf16")};
     if (precision == "fp16") word = kBits / 2;
     out_.settings.push_back({"trainer", "precision", std::move(word)});
-    model("megatron_amp_O2", half);
+    model("megatron_amp_O2", half && !is_fsdp());
     note_if(half && !question_.optimizer.master_weights,
             "it keeps fp32 copies of the weights, which master_weights=true predicts", out_);
   }
@@ -53,6 +57,14 @@ private:
     model("global_batch_size", plan_.global_batch);
     model("tensor_model_parallel_size", std::int64_t{parallel.tensor});
     model("pipeline_model_parallel_size", std::int64_t{parallel.pipeline});
+    if (parallel.experts > 1) model("expert_model_parallel_size", std::int64_t{parallel.experts});
+    refuse_if(experts_of(question_.model) > 0 && parallel.tensor > 1 && !parallel.sequence,
+              "with experts its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
+    if (const std::int64_t heads = key_heads_of(question_.model); heads > 0)
+      refuse_if(
+          heads % parallel.tensor != 0,
+          fmt::format("{} tensor-parallel ranks do not divide {} heads of keys and values", parallel.tensor, heads),
+          out_);
     if (parallel.chunks > 1) model("virtual_pipeline_model_parallel_size", std::int64_t{parallel.chunks});
     model("sequence_parallel", parallel.sequence && parallel.tensor > 1);
     if (parallel.pipeline == 1) return;
@@ -84,12 +96,14 @@ private:
   }
 
   void fsdp() {
-    constexpr std::int64_t kBits = 8;
+    constexpr std::int64_t kBits = 32;
     const Sharding& sharding = question_.strategy.graph.sharding;
     model("fsdp", true);
     const bool keeps = plan_.stage == 2 || !sharding.reshard_after_forward;
     model("fsdp_sharding_strategy", std::string(keeps ? "grad" : "full"));
-    model("fsdp_grad_reduce_dtype", plan_.gradient_bytes * kBits);
+    SettingValue dtype = question_.precision == "fp16" ? SettingValue{kBits / 2} : SettingValue{std::string("bf16")};
+    if (plan_.gradient_bytes == size_of(DType::Float32)) dtype = kBits;
+    model("fsdp_grad_reduce_dtype", std::move(dtype));
     refuse_if(plan_.parallel.pipeline > 1, "its FSDP does not support pipeline parallelism", out_);
     refuse_if(plan_.group < plan_.replicas, "its FSDP does not support hybrid sharding (groups of ranks)", out_);
     refuse_if(plan_.micro_steps > 1 && plan_.stage == 2,

@@ -5,6 +5,7 @@
 
 #include "models/precision.hpp"
 #include "strategies/export/common.hpp"
+#include "strategies/split_layers.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -94,6 +95,12 @@ private:
     parallelism("tensor_parallel_degree", std::int64_t{plan_.parallel.tensor});
     refuse_if(plan_.parallel.tensor > 1 && !plan_.parallel.sequence,
               "its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
+    if (const std::int64_t heads = key_heads_of(question_.model); heads > 0)
+      refuse_if(heads % plan_.parallel.tensor != 0,
+                fmt::format("{} tensor-parallel ranks do not divide {} heads of keys and values", plan_.parallel.tensor,
+                            heads),
+                out_);
+    refuse_if(experts_of(question_.model) > 0, "its Llama 3, which these keys are of, has no experts", out_);
   }
 
   /// Blocks are spread as the plan has them once an embedding and a head count as no block.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "strategies/limits.hpp"
 #include "strategies/names.hpp"
 
 namespace simsync {
@@ -9,6 +10,7 @@ namespace simsync {
 bool LayoutTask::divides(const Layout& layout) const {
   if (workers % layout.ranks() != 0 || samples % replicas(layout) != 0 || batch(layout) % layout.micro_batch != 0)
     return false;
+  if (replicas(layout) % layout.experts != 0 || micro_steps(layout) > kMostMicroSteps) return false;
   if ((layout.sequence || !layout.splits.empty()) && layout.tensor == 1) return false;
   if (layout.zero > 0 && replicas(layout) == 1) return false;
   const bool interleaved = layout.schedule == PipelineSchedule::Interleaved;
@@ -29,14 +31,16 @@ std::map<std::string, std::string> options_of(const Layout& layout, const Layout
       {"schedule", name_of(layout.schedule)},           {"chunks", fmt::format("{}", layout.chunks)},
       {"sequence", layout.sequence ? "true" : "false"}, {"micro_steps", fmt::format("{}", task.micro_steps(layout))},
       {"recompute", name_of(layout.recompute)},         {"stage_blocks", name_of(layout.blocks)}};
+  if (layout.experts > 1) out["experts"] = fmt::format("{}", layout.experts);
   if (!layout.splits.empty()) out["splits"] = text_of(layout.splits);
   if (layout.zero > 0) out["stage"] = fmt::format("{}", layout.zero);
   return out;
 }
 
 const std::vector<std::string>& layout_options() {
-  static const std::vector<std::string> names{"tensor",   "pipeline",    "schedule",  "chunks", "stage_blocks",
-                                              "sequence", "micro_steps", "recompute", "splits", "stage"};
+  static const std::vector<std::string> names{"tensor",    "pipeline",     "experts",  "schedule",
+                                              "chunks",    "stage_blocks", "sequence", "micro_steps",
+                                              "recompute", "splits",       "stage"};
   return names;
 }
 
@@ -47,6 +51,7 @@ std::string text_of(const Layout& layout, const LayoutTask& task) {
                        layout.chunks > 1 ? fmt::format(", {} chunks", layout.chunks) : "",
                        layout.blocks == StageBlocks::Even ? "" : fmt::format(", blocks {}", name_of(layout.blocks)));
   out += fmt::format(" x data {}", task.replicas(layout));
+  if (layout.experts > 1) out += fmt::format(", experts over {}", layout.experts);
   if (layout.sequence) out += ", sequence";
   if (!layout.splits.empty()) out += fmt::format(" ({})", text_of(layout.splits));
   if (layout.zero > 0) out += fmt::format(", ZeRO {}", layout.zero);

@@ -15,6 +15,7 @@ namespace simsync {
 struct Layout {
   int tensor = 1;
   int pipeline = 1;
+  int experts = 1;  ///< replicas next to each other that share out experts
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   int chunks = 1;
   StageBlocks blocks = StageBlocks::Even;

@@ -66,8 +66,13 @@ public:
     LayoutSearchResult out{.evaluated = {}, .impossible = impossible_};
     for (const auto& [layout, cost] : known_)
       if (cost) out.evaluated.push_back({layout, *cost});
+    // Of those that cost the same, the one that says less.
+    const auto says = [](const Layout& layout) { return layout.splits.size() + (layout.sequence ? 1 : 0); };
     std::stable_sort(out.evaluated.begin(), out.evaluated.end(),
-                     [](const EvaluatedLayout& a, const EvaluatedLayout& b) { return is_better(a.cost, b.cost); });
+                     [&](const EvaluatedLayout& a, const EvaluatedLayout& b) {
+                       if (is_better(a.cost, b.cost)) return true;
+                       return !is_better(b.cost, a.cost) && says(a.layout) < says(b.layout);
+                     });
     return out;
   }
 
@@ -82,9 +87,9 @@ private:
       layout.blocks = blocks;
     }
   };
-  enum class Coordinate { Order, MicroBatch, Recompute, Zero, Sequence };
+  enum class Coordinate { Order, MicroBatch, Recompute, Zero, Sequence, Experts };
   static constexpr Coordinate kCoordinates[] = {Coordinate::Order, Coordinate::MicroBatch, Coordinate::Recompute,
-                                                Coordinate::Zero, Coordinate::Sequence};
+                                                Coordinate::Zero,  Coordinate::Sequence,   Coordinate::Experts};
 
   [[nodiscard]] bool stopped() const { return stop_ && stop_(); }
   template <typename Value>
@@ -129,6 +134,9 @@ private:
       case Coordinate::Sequence:
         with(space_.sequence, [&](Layout& one, bool sequence) { one.sequence = sequence && layout.tensor > 1; });
         break;
+      case Coordinate::Experts:
+        with(space_.experts, [](Layout& one, int experts) { one.experts = experts; });
+        break;
     }
     return out;
   }
@@ -139,6 +147,8 @@ private:
     out.micro_batch = space_.micro_batch.front();
     out.recompute = *std::max_element(space_.recompute.begin(), space_.recompute.end());
     out.zero = task_.replicas(out) == 1 ? 0 : space_.zero.back();
+    for (const int experts : space_.experts)
+      if (task_.replicas(out) % experts == 0) out.experts = experts;
     out.sequence =
         mesh.tensor > 1 && std::find(space_.sequence.begin(), space_.sequence.end(), true) != space_.sequence.end();
     set_first_order(out);
@@ -282,6 +292,7 @@ private:
       set_first_order(layout);
     }
     if (task_.replicas(layout) == 1) layout.zero = 0;
+    if (task_.replicas(layout) % layout.experts != 0) layout.experts = 1;
     return layout;
   }
 

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
 #include "strategies/names.hpp"
+#include "strategies/split_layers.hpp"
 
 namespace simsync {
 namespace {
@@ -26,15 +27,15 @@ template <typename Number>
 std::vector<Number> numbers(const Options& options, const char* name, const std::vector<std::int64_t>& automatic) {
   if (options.text(name) == kAuto) return {automatic.begin(), automatic.end()};
   std::vector<Number> out;
-  std::string rest = options.text(name);
-  while (!rest.empty()) {
-    const std::size_t comma = std::min(rest.find(','), rest.size());
-    const auto number = parse_integer(rest.substr(0, comma));
+  const std::string text = options.text(name);
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', begin), text.size());
+    const auto number = parse_integer(text.substr(begin, comma - begin));
     constexpr std::int64_t kMost = 1'000'000;
     if (!number || *number < 0 || *number > kMost)
-      options.fail(name, fmt::format("expected whole numbers separated by commas, got '{}'", options.text(name)));
+      options.fail(name, fmt::format("expected whole numbers separated by commas, got '{}'", text));
     out.push_back(static_cast<Number>(*number));
-    rest.erase(0, comma + 1);
+    begin = comma + 1;
   }
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
@@ -60,8 +61,19 @@ std::vector<std::string> tied_dense_layers(const Model& model) {
   return out;
 }
 
-void need_positive(const Options& options, const char* name, std::int64_t least) {
-  if (least < 1) options.fail(name, "expected numbers of at least 1");
+void need_at_least(std::int64_t least, const Options& options, const char* name, std::int64_t first) {
+  if (first < least) options.fail(name, fmt::format("expected numbers of at least {}", least));
+}
+
+/// Divisors of a step's samples up to 64, and the batch of a replica whatever the number of replicas is.
+std::vector<std::int64_t> micro_batches(const LayoutTask& task) {
+  constexpr std::int64_t kMostSamples = 64;
+  std::vector<std::int64_t> out = divisors(task.samples, kMostSamples);
+  for (const std::int64_t replicas : divisors(task.workers, task.workers))
+    if (task.samples % replicas == 0) out.push_back(task.samples / replicas);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
 }
 
 }  // namespace
@@ -70,11 +82,13 @@ const std::vector<OptionInfo>& layout_dimensions() {
   static const std::vector<OptionInfo> dimensions{
       {"tensor", kAuto, "ranks that split every layer; auto: divisors of the workers up to the GPUs of four nodes"},
       {"pipeline", kAuto, "stages; auto: divisors of the workers up to the model's blocks"},
+      {"experts", kAuto, "replicas that share out experts; auto: divisors of the model's experts, 1 without any"},
       {"schedule", "1f1b,interleaved,zero-bubble", "order of a stage's passes: gpipe, 1f1b, interleaved, zero-bubble"},
       {"chunks", kAuto, "runs of layers on a stage of an interleaved schedule; auto: 2 to the blocks of a stage"},
       {"stage_blocks", "even,with-ends", "blocks of a stage: even, with-ends, threshold, balanced, as ddp has them"},
       {"sequence", "false,true", "whether tensor-parallel ranks share out by tokens what no layer splits"},
-      {"micro_batch", kAuto, "samples of a replica that are computed at a time; auto: divisors up to 64"},
+      {"micro_batch", kAuto,
+       "samples of a replica that are computed at a time; auto: divisors up to 64, and all of them"},
       {"recompute", "none,selective,full", "activations that are computed again"},
       {"splits", "layers",
        "layers: a descent chooses how each dense layer is split, the same in all blocks; rule: as Megatron-LM does"},
@@ -88,25 +102,30 @@ LayoutSpace layout_space(const std::map<std::string, std::string>& given, const 
   const auto blocks = static_cast<std::int64_t>(blocks_of(model).size());
   const int gpus = cluster.group_of(cluster.workers(1).front().node).gpus;
   constexpr int kNodes = 4;
-  constexpr std::int64_t kMostSamples = 64;
   LayoutSpace out;
   out.tensor = numbers<int>(options, "tensor", divisors(task.workers, static_cast<std::int64_t>(kNodes) * gpus));
   out.pipeline = numbers<int>(options, "pipeline", divisors(task.workers, std::max<std::int64_t>(1, blocks)));
+  out.experts = numbers<int>(options, "experts", divisors(std::max(1, experts_of(model)), task.workers));
   out.schedules = options.some_of(std::string("schedule"), pipeline_schedule_words());
   std::vector<std::int64_t> chunks(static_cast<std::size_t>(std::max<std::int64_t>(0, blocks / 2 - 1)));
   std::iota(chunks.begin(), chunks.end(), 2);
   out.chunks = numbers<int>(options, "chunks", chunks);
   out.stage_blocks = options.some_of(std::string("stage_blocks"), stage_blocks_words());
   out.sequence = options.some_of<bool>("sequence", {{"false", false}, {"true", true}});
-  out.micro_batch = numbers<std::int64_t>(options, "micro_batch", divisors(task.samples, kMostSamples));
+  out.micro_batch = numbers<std::int64_t>(options, "micro_batch", micro_batches(task));
   out.recompute = options.some_of(std::string("recompute"), recompute_words());
   if (blocks == 0) out.recompute = {Recompute::None};
   out.zero = numbers<int>(options, "zero", {});
   if (options.one_of<bool>("splits", {{"layers", true}, {"rule", false}})) out.tied_layers = tied_dense_layers(model);
-  for (const auto& [name, least] : {std::pair{"tensor", static_cast<std::int64_t>(out.tensor.front())},
+  for (const auto& [name, first] : {std::pair{"tensor", static_cast<std::int64_t>(out.tensor.front())},
                                     {"pipeline", static_cast<std::int64_t>(out.pipeline.front())},
+                                    {"experts", static_cast<std::int64_t>(out.experts.front())},
                                     {"micro_batch", out.micro_batch.front()}})
-    need_positive(options, name, least);
+    need_at_least(1, options, name, first);
+  if (!out.chunks.empty()) need_at_least(2, options, "chunks", out.chunks.front());
+  if (out.chunks.empty() && out.schedules == std::vector{PipelineSchedule::Interleaved})
+    options.fail("schedule",
+                 fmt::format("model '{}' has too few blocks for two chunks on each of two stages", model.name()));
   if (out.zero.back() > 3) options.fail("zero", "stages of ZeRO are 0 to 3");
   return out;
 }

@@ -59,8 +59,9 @@ std::string short_source(const std::string& provenance) {
 }
 
 void print_summary(const PredictedRow& row, const Prediction& prediction, const std::string& basis, bool whole_source) {
-  std::cout << wrapped(fmt::format("{} on {}, {} with {} worker{}, batch {} per worker", row.model, row.cluster,
-                                   row.strategy, row.workers, row.workers == 1 ? "" : "s", row.batch),
+  std::cout << wrapped(fmt::format("{} on {}, {} with {} worker{}, batch {} per {}", row.model, row.cluster,
+                                   row.strategy, row.workers, row.workers == 1 ? "" : "s", row.batch,
+                                   row.replicas == row.workers ? "worker" : "replica"),
                        terminal_style().width)
             << '\n';
   print_line("rests on", basis);
@@ -242,7 +243,10 @@ void setup_predict(CLI::App& app, Outcome&) {
   command->add_option("--workers", options->request.workers, "Devices that take part, filled node by node")
       ->capture_default_str()
       ->check(whole_number(1, 1'000'000));
-  command->add_option("--batch", options->batch, "Samples per worker and step (default: the model's)")
+  command
+      ->add_option(
+          "--batch", options->batch,
+          "Samples per worker and step, with tensor or pipeline parallelism per replica (default: the model's)")
       ->check(whole_number(1, 100'000'000));
   command
       ->add_option("--calibration", options->request.calibration, "Fitted numbers of the cluster: a file of calibrate")

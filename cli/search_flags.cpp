@@ -14,7 +14,9 @@ namespace {
 /// Flags that one of the two spaces has no use for.
 void refuse(const CLI::App& command, const std::vector<const char*>& names, const char* space) {
   for (const char* name : names)
-    if (command.count(name) > 0) throw InputError(fmt::format("{} means nothing in a search of {}", name, space));
+    if (command.count(name) > 0)
+      throw InputError(fmt::format("{} means nothing in a search of {}", name, space),
+                       fmt::format("--space {} has it", std::string(space) == kLayouts ? kVariables : kLayouts));
 }
 
 LayoutMethod layout_method(const SearchFlags& flags, const CLI::App& command) {

@@ -11,6 +11,7 @@
 #include "base/file.hpp"
 #include "base/parse_units.hpp"
 #include "base/yaml.hpp"
+#include "strategies/builders.hpp"
 #include "strategies/names.hpp"
 #include "strategies/rules.hpp"
 
@@ -180,7 +181,9 @@ Strategy read(const yaml::Document& document, const BuildRequest& request) {
   if (!request.options.empty())
     throw InputError(
         fmt::format("strategy file '{}' takes no option '{}'", document.file(), request.options.begin()->first),
-        "options belong to builders; edit a copy of the file instead");
+        has_option("fsdp", request.options.begin()->first)
+            ? "options belong to builders: 'fsdp' takes it; or edit a copy of the file"
+            : "options belong to builders; edit a copy of the file instead");
   Strategy strategy;
   std::vector<Rule> rules;
   {

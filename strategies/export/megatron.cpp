@@ -16,6 +16,7 @@ public:
   FrameworkSettings settings() {
     expect_transformer(question_.model, out_);
     mesh();
+    environment();
     pipeline();
     batch();
     data_parallel();
@@ -39,6 +40,14 @@ private:
     flag("moe-token-dispatcher-type", std::string("alltoall"));
     refuse_if(plan_.parallel.tensor > 1 && !plan_.parallel.sequence,
               "with experts its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
+  }
+
+  /// validate_args asserts it.
+  void environment() {
+    const bool fsdp = plan_.sharded && plan_.replicas > 1 && plan_.group > 1 && plan_.stage > 1;
+    note_if(fsdp, "CUDA_DEVICE_MAX_CONNECTIONS must not be 1 in the environment", out_);
+    note_if(!fsdp && plan_.parallel.tensor > 1,
+            "CUDA_DEVICE_MAX_CONNECTIONS must be 1 in the environment of devices before Blackwell", out_);
   }
 
   void pipeline() {

@@ -78,8 +78,13 @@ private:
   std::string text_;
 };
 
-/// Layouts say which rank has what; servers are none.
+/// Layouts say which rank has what; servers are none, and experts have replicas and shares of their own.
 void expect_ranks_only(const Strategy& strategy, const Model& model) {
+  if (strategy.graph.parallel.experts > 1)
+    throw PlanError(
+        fmt::format("strategy '{}' has no table of signatures: its experts lie on other mesh axes than the "
+                    "rest of the model",
+                    strategy.name));
   for (const VariableStrategy& entry : strategy.variables)
     for (const Shard& shard : entry.shards)
       if (!std::holds_alternative<AllReduceSynchronizer>(shard.synchronizer) &&

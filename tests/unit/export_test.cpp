@@ -138,6 +138,11 @@ TEST_CASE("a hybrid plan as a file of NeMo", "[export]") {
         "    grad_sync_dtype: bf16\n");
   CHECK_THAT(Case("fsdp", 8, 16, {{"reduce_dtype", "float32"}}).text(Framework::NeMo),
              ContainsSubstring("  fsdp: true\n  fsdp_sharding_strategy: full\n  fsdp_grad_reduce_dtype: 32\n"));
+  // Its FSDP does not go with O2, and is told the precision of gradients by word where it is not fp32.
+  CHECK_THAT(Case("fsdp", 8, 16, {}).text(Framework::NeMo), ContainsSubstring("  megatron_amp_O2: false\n"));
+  for (const auto& [precision, word] : {std::pair{"bf16", "bf16"}, {"amp", "bf16"}, {"fp16", "16"}, {"fp32", "32"}})
+    CHECK_THAT(Case("fsdp", 8, 16, {}, precision).text(Framework::NeMo),
+               ContainsSubstring(std::string("fsdp_grad_reduce_dtype: ") + word + "\n"));
   CHECK(refusal(Case("ddp", 5, 16, {{"pipeline", "5"}}), Framework::NeMo) ==
         "its stages have as many blocks each, and 5 do not share 12");
   CHECK(refusal(Case("fsdp", 8, 16, {{"group", "4"}}), Framework::NeMo) ==
@@ -247,6 +252,38 @@ TEST_CASE("data parallelism as a file of DeepSpeed", "[export]") {
         "pipeline stages are an argument of PipelineModule in the program, not of its file");
   CHECK(refusal(Case("fsdp", 8, 16, {{"micro_steps", "4"}, {"reduce_every_micro_step", "false"}}),
                 Framework::DeepSpeed) == "from ZeRO stage 2 on it reduces gradients in every micro-step");
+}
+
+TEST_CASE("heads of keys and values limit tensor parallelism of two frameworks", "[export]") {
+  // Llama 3 70B has 64 heads of queries and 8 of keys and values; GPT-2 has 12 of each, in one tensor.
+  const auto llama = [](const char* ranks) {
+    return Case("ddp", 16, 16, {{"tensor", ranks}, {"sequence", "true"}}, "bf16", "llama3-70b");
+  };
+  const char* why = "16 tensor-parallel ranks do not divide 8 heads of keys and values";
+  CHECK(refusal(llama("16"), Framework::NeMo) == why);
+  CHECK(refusal(llama("8"), Framework::NeMo) == "none");
+  const std::vector<std::string> all = llama("16").settings(Framework::Torchtitan).refusals;
+  CHECK(std::count(all.begin(), all.end(), why) == 1);
+  CHECK(refusal(llama("16"), Framework::Megatron) == "none");  // it has copies of them since core_v0.16
+  CHECK(refusal(Case("ddp", 12, 16, {{"tensor", "12"}}), Framework::NeMo) == "none");
+}
+
+TEST_CASE("experts as frameworks are told of them", "[export]") {
+  const auto mixtral = [](const Chosen& options) {
+    return Case("fsdp", 16, 16, with({{"stage", "1"}, {"experts", "4"}}, options), "bf16", "mixtral-8x7b");
+  };
+  CHECK_THAT(mixtral({}).text(Framework::Megatron),
+             ContainsSubstring("--expert-model-parallel-size 4\n--moe-token-dispatcher-type alltoall\n"));
+  CHECK_THAT(mixtral({}).text(Framework::NeMo), ContainsSubstring("  expert_model_parallel_size: 4\n"));
+  const char* sequence = "with experts its tensor parallelism is sequence-parallel, too (sequence=true)";
+  for (const Framework framework : {Framework::Megatron, Framework::NeMo}) {
+    CHECK(refusal(mixtral({{"tensor", "2"}}), framework) == sequence);
+    CHECK(refusal(mixtral({{"tensor", "2"}, {"sequence", "true"}}), framework) == "none");
+  }
+  CHECK(refusal(mixtral({}), Framework::DeepSpeed) ==
+        "expert parallelism is an argument of its MoE layers (ep_size) in the program, not of its file");
+  const Case plan = mixtral({});
+  CHECK_THROWS_AS(signature_table(plan.strategy, plan.model), PlanError);
 }
 
 TEST_CASE("what no framework here can follow", "[export]") {

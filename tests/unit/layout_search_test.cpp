@@ -71,6 +71,11 @@ TEST_CASE("a layout divides workers, samples and micro-steps evenly, or it is no
   CHECK_FALSE(task.divides({.micro_batch = 8}));  // 16 replicas of 4 samples
   CHECK_FALSE(task.divides({.sequence = true}));  // nothing is split
   CHECK_FALSE(task.divides({.tensor = 16, .zero = 1}));
+  CHECK(task.divides({.tensor = 2, .experts = 4}));
+  CHECK_FALSE(task.divides({.tensor = 4, .experts = 8}));  // 4 replicas
+  const LayoutTask many{.workers = 1, .samples = 200'000};
+  CHECK_FALSE(many.divides({.micro_batch = 1}));  // more micro-steps than a strategy may have
+  CHECK(many.divides({.micro_batch = 2}));
   CHECK_FALSE(task.divides({.schedule = PipelineSchedule::GPipe}));
   CHECK_FALSE(task.divides({.pipeline = 2, .schedule = PipelineSchedule::Interleaved}));
   CHECK_FALSE(task.divides({.pipeline = 2, .chunks = 2}));
@@ -151,6 +156,31 @@ TEST_CASE("estimates of layouts are near replays and order them alike", "[layout
   CHECK(rank_correlation(estimates, replays) > 0.95);
 }
 
+TEST_CASE("estimates of layouts know groups that lie across nodes and tables that stages share", "[layout]") {
+  // Three tensor-parallel ranks on nodes of eight: some groups are on two nodes, and are slower by far. Stages of GPT-2
+  // on a slow network sum the gradients of its tied table, 154 MB, which takes longer than all else.
+  struct Case {
+    std::string cluster;
+    int workers;
+    Layout layout;
+  };
+  Inputs inputs;
+  for (const Case& one : {Case{"dgx-a100", 24, {.tensor = 3, .micro_batch = 2}},
+                          Case{"dgx-a100", 24, {.tensor = 6, .micro_batch = 6, .zero = 1}},
+                          Case{"dgx-a100", 24, {.tensor = 3, .pipeline = 2, .micro_batch = 1}},
+                          Case{"p3.16xlarge", 24, {.pipeline = 3, .micro_batch = 1}},
+                          Case{"p3.16xlarge", 32, {.pipeline = 4, .micro_batch = 1, .zero = 1}},
+                          Case{"p3.16xlarge", 32, {.tensor = 4, .pipeline = 4, .micro_batch = 8}}}) {
+    PredictRequest request{.model = "gpt2", .cluster = one.cluster, .strategy = "", .workers = one.workers};
+    request.settings = {{"model.fused", "1"}, {"memory", "ignore"}};
+    LayoutQuestion question(request, 2 * one.workers, inputs);
+    INFO(one.cluster << ": " << text_of(one.layout, question.task()));
+    const double ratio = question.cost(one.layout)->step / replayed(question, one.layout);
+    CHECK(ratio > 0.85);
+    CHECK(ratio < 1.1);
+  }
+}
+
 TEST_CASE("the estimate of a pipeline of equal stages is its closed form", "[layout]") {
   for (const int stages : {1, 2, 4})
     for (const auto& [word, schedule] : pipeline_schedule_words()) {
@@ -181,11 +211,14 @@ TEST_CASE("the estimate of a pipeline of equal stages is its closed form", "[lay
 
 TEST_CASE("bytes of a layout are those of its plan", "[layout]") {
   // On a ring an all-reduce sends 2 b (p-1)/p, a reduce-scatter b (p-1)/p of b bytes, an all-gather b (p-1) of each
-  // rank's b. A transfer sends all of its bytes.
+  // rank's b, an all-to-all (p-1)/p of each rank's. A transfer sends all of its bytes.
   Inputs inputs;
   LayoutQuestion question = gpt2(inputs, 16, 64, {{"memory", "ignore"}});
   for (const Layout& layout : {Layout{.tensor = 4, .micro_batch = 2}, Layout{.tensor = 2, .sequence = true, .zero = 1},
-                               Layout{.pipeline = 1, .zero = 3}, Layout{.tensor = 2, .pipeline = 1, .zero = 2}}) {
+                               Layout{.pipeline = 1, .zero = 3}, Layout{.tensor = 2, .pipeline = 1, .zero = 2},
+                               // The head reads shares of tokens in place of the whole, and is split by rows: an
+                               // all-to-all.
+                               Layout{.tensor = 4, .sequence = true, .splits = {{"lm_head", LayerSplit::Rows}}}}) {
     const Problem problem = prepare(question.request_for(layout), inputs);
     double bytes = 0.0;
     for (const Op& op : problem.plan.ops) {
@@ -234,6 +267,18 @@ TEST_CASE("a space of layouts says which values it takes", "[layout]") {
   CHECK_THROWS_AS(space_of(question, {{"tensor", "0"}}), InputError);
   CHECK_THROWS_AS(space_of(question, {{"zero", "4"}}), InputError);
   CHECK_THROWS_AS(space_of(question, {{"stages", "2"}}), InputError);
+  CHECK_THROWS_AS(space_of(question, {{"experts", "0"}}), InputError);
+  CHECK_THROWS_AS(space_of(question, {{"chunks", "1,2"}}), InputError);
+  for (const char* name : {"tensor", "pipeline", "experts", "chunks", "micro_batch", "zero"})
+    for (const char* text : {"", "4,", ",4", "4,,2"}) CHECK_THROWS_AS(space_of(question, {{name, text}}), InputError);
+  CHECK(space.experts == std::vector<int>{1});
+  // A replica's whole batch is a micro-batch, however large.
+  const LayoutQuestion large = gpt2(inputs, 16, 2048);
+  CHECK(space_of(large).micro_batch == std::vector<std::int64_t>{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048});
+  PredictRequest shallow{.model = "gpt2", .cluster = "dgx-a100", .strategy = "", .workers = 4};
+  shallow.settings = {{"model.depth", "2"}};
+  const LayoutQuestion few(shallow, 16, inputs);
+  CHECK_THROWS_AS(space_of(few, {{"schedule", "interleaved"}}), InputError);
 }
 
 TEST_CASE("ends that count as blocks leave the first and the last chunk fewer", "[layout]") {
@@ -285,6 +330,15 @@ TEST_CASE("a layout's options make the strategy that it says", "[layout]") {
   CHECK(graph.micro_steps == 8);  // 64 samples over 4 replicas, 2 at a time
   CHECK(graph.recompute == Recompute::Full);
   CHECK(graph.sharding.stage == 2);
+}
+
+TEST_CASE("an option that some meshes do not take leaves these out, and only them", "[layout]") {
+  Inputs inputs;
+  LayoutQuestion question = gpt2(inputs, 16, 32, {{"strategy.group", "8"}});
+  CHECK(question.cost({.tensor = 1, .zero = 1}).has_value());
+  CHECK(question.first_refusal().empty());
+  CHECK_FALSE(question.cost({.tensor = 8, .micro_batch = 2, .zero = 1}).has_value());  // two replicas
+  CHECK_THAT(question.first_refusal(), Catch::Matchers::Contains("'group'"));
 }
 
 TEST_CASE("what a layout says itself cannot be set, and it says nothing else", "[layout]") {

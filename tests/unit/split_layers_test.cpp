@@ -141,7 +141,7 @@ TEST_CASE("one split in place of another is an all-to-all", "[parallel]") {
   const LayerId first = model.add_layer(layer, {});
   layer.name = "second";
   model.add_layer(layer, {first});
-  const LayerBoxings boxings = layer_boxings(model, {LayerSplit::Features, LayerSplit::Tokens});
+  const LayerBoxings boxings = layer_boxings(model, {LayerSplit::Features, LayerSplit::Tokens}, {.tensor = 2});
   REQUIRE(boxings.before_forward[1].size() == 1);
   CHECK(boxings.before_forward[1].front().op == BoxingOp::AllToAll);
   CHECK(boxings.before_forward[1].front().bytes == 400.0);

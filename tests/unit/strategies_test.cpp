@@ -217,8 +217,8 @@ TEST_CASE("buckets fill in backward order and chunks count members", "[strategie
 TEST_CASE("the presets fit any model", "[strategies]") {
   const Model model = three_variables();
   const Cluster cluster = make_cluster(2, 2);
-  CHECK(known_strategies() == std::vector<std::string>{"3d", "compressed-all-reduce", "megatron", "megatron-sequence",
-                                                       "mixed", "sharded-ps"});
+  CHECK(known_strategies() == std::vector<std::string>{"3d", "compressed-all-reduce", "hsdp", "megatron",
+                                                       "megatron-sequence", "mixed", "moe", "sharded-ps"});
   const Cluster boxes = make_cluster(4, 8);  // whole replicas of up to 8 x 4 ranks
   for (const auto& name : known_strategies()) CHECK(find_strategy(name, request_for(model, boxes, 32)).name == name);
   CHECK(find_strategy("ddp", request_for(model, cluster, 4)).name == "ddp");

@@ -70,6 +70,7 @@ std::string parallel_text(const ModelParallel& parallel) {
   std::string out =
       fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}", parallel.tensor,
                   parallel.pipeline, name_of(parallel.schedule), parallel.chunks, parallel.sequence);
+  if (parallel.tensor_overlap) out += ", tensor_overlap: true";
   if (!parallel.splits.empty()) out += fmt::format(", splits: \"{}\"", text_of(parallel.splits));
   if (parallel.blocks != StageBlocks::Even) out += fmt::format(", stage_blocks: {}", name_of(parallel.blocks));
   const auto time = [&](const char* key, Seconds value) {
@@ -78,6 +79,7 @@ std::string parallel_text(const ModelParallel& parallel) {
   time("launch_cost", parallel.host.launch);
   time("check_cost", parallel.host.check);
   time("transfer_cost", parallel.host.transfer);
+  if (parallel.host.waits) out += ", host_waits: true";
   return out + "}\n";
 }
 

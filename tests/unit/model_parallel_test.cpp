@@ -194,6 +194,15 @@ TEST_CASE("a device cannot be ahead of its host", "[parallel]") {
   CHECK_THAT(lab_step(lab, {.stages = 1, .micro_batches = 2}, {.launch = Seconds{5.0}}), WithinRel(40.0, 1e-9));
 }
 
+TEST_CASE("a host that waits for its device begins a step with nothing launched", "[parallel]") {
+  // Two blocks, forward 1 s and backward 2 s each, launches of 1 s. The device begins at 1 s, and what it needs later is
+  // launched while it computes: 1 + 6. A host that does not wait launches the next step ahead: 6.
+  LabModel lab = blocks(2);
+  CHECK_THAT(lab_step(lab, {.stages = 1}, {.launch = Seconds{1.0}, .waits = true}), WithinRel(7.0, 1e-9));
+  // Launches of 5 s are what a step takes, and the last pass, launched at 20 s: 4 x 5 + 2.
+  CHECK_THAT(lab_step(lab, {.stages = 1}, {.launch = Seconds{5.0}, .waits = true}), WithinRel(22.0, 1e-9));
+}
+
 TEST_CASE("hosts wait for transfers that they announce", "[parallel]") {
   // As above without bytes: 1 s, 0.25 s until its activations are announced, 1 s, 2 s, 0.25 s for their gradients, 2 s.
   LabModel lab = blocks(2);

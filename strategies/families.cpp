@@ -93,6 +93,9 @@ std::vector<OptionInfo> model_parallel_options() {
       {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
       {"sequence", "false",
        "true: tensor-parallel ranks share out by tokens what no layer splits (sequence parallelism)"},
+      {"tensor_overlap", "false",
+       "true: with sequence, what tensor-parallel ranks exchange runs beside the product before or after it (NeMo's "
+       "tp_comm_overlap, torchtitan's async TP)"},
       {"splits", "",
        "layers that tensor-parallel ranks share out otherwise than Megatron-LM would: LAYER:SPLIT+... with whole, "
        "columns, rows, features, tokens or vocabulary"},
@@ -105,7 +108,10 @@ std::vector<OptionInfo> model_parallel_options() {
        "what hosts take, for each rank, to check a collective of tensor-parallel ranks "
        "(TORCH_DISTRIBUTED_DEBUG=DETAIL)"},
       {"transfer_cost", "0s",
-       "what it takes hosts to announce a transfer between stages that they wait for; 0s: it is launched ahead"}};
+       "what it takes hosts to announce a transfer between stages that they wait for; 0s: it is launched ahead"},
+      {"host_waits", "false",
+       "true: a host launches nothing of a step before its device has ended the one before (it reads the loss, or "
+       "whether gradients overflowed)"}};
 }
 
 ModelParallel model_parallel(const BuildRequest& request, const Options& options) {
@@ -117,11 +123,13 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
   out.sequence = options.boolean("sequence");
+  out.tensor_overlap = options.boolean("tensor_overlap");
   out.splits = parse_split_choices(options.text("splits"));
   out.blocks = options.one_of("stage_blocks", stage_blocks_words());
   out.host = {.launch = options.seconds("launch_cost"),
               .check = options.seconds("check_cost"),
-              .transfer = options.seconds("transfer_cost")};
+              .transfer = options.seconds("transfer_cost"),
+              .waits = options.boolean("host_waits")};
   if (request.workers % out.ranks() != 0)
     options.fail(request.workers % out.tensor != 0 ? kTensor : kPipeline,
                  fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", out.tensor,

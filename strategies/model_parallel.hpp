@@ -32,6 +32,9 @@ struct HostCosts {
   /// each other: the sender announces what its device has ended, and the receiver launches nothing before it has
   /// arrived. 0: transfers are launched ahead as all else.
   Seconds transfer{0};
+  /// At the end of a step a host waits for its device before it launches anything of the next: it reads the loss, or
+  /// whether gradients overflowed (Megatron-LM's and DeepSpeed's fp16).
+  bool waits = false;
   [[nodiscard]] bool any() const { return launch.value() > 0.0 || check.value() > 0.0 || transfer.value() > 0.0; }
   friend bool operator==(const HostCosts&, const HostCosts&) = default;
 };
@@ -49,6 +52,10 @@ struct ModelParallel {
   /// What no layer splits is shared out by tokens among the tensor-parallel ranks (sequence parallelism, Korthikanti et
   /// al., "Reducing Activation Recomputation in Large Transformer Models", 2022).
   bool sequence = false;
+  /// With `sequence`: all-gathers run beside the product that reads their result, reduce-scatters beside the product that
+  /// gives what they reduce, as where both are cut into pieces (Transformer Engine's userbuffers, PyTorch's asynchronous
+  /// tensor parallelism). The longer of the two counts; the first piece, which nothing hides, is left out.
+  bool tensor_overlap = false;
   /// Layers that tensor-parallel ranks share out otherwise than by the rule (splits_of); the first that matches counts.
   std::vector<SplitChoice> splits = {};
   StageBlocks blocks = StageBlocks::Even;

@@ -152,6 +152,7 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
+  m.maybe("tensor_overlap", [&](const yaml::Node& n) { parallel.tensor_overlap = n.boolean(); });
   m.maybe("splits", [&](const yaml::Node& n) {
     try {
       parallel.splits = parse_split_choices(n.text());
@@ -163,6 +164,7 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("launch_cost", [&](const yaml::Node& n) { parallel.host.launch = n.seconds(); });
   m.maybe("check_cost", [&](const yaml::Node& n) { parallel.host.check = n.seconds(); });
   m.maybe("transfer_cost", [&](const yaml::Node& n) { parallel.host.transfer = n.seconds(); });
+  m.maybe("host_waits", [&](const yaml::Node& n) { parallel.host.waits = n.boolean(); });
 }
 
 void read_graph(const yaml::Node& node, GraphStrategy& graph) {

@@ -71,6 +71,7 @@ std::string parallel_text(const ModelParallel& parallel) {
       fmt::format("  parallel: {{tensor: {}, pipeline: {}, schedule: {}, chunks: {}, sequence: {}", parallel.tensor,
                   parallel.pipeline, name_of(parallel.schedule), parallel.chunks, parallel.sequence);
   if (parallel.experts > 1) out += fmt::format(", experts: {}", parallel.experts);
+  if (parallel.tensor_overlap) out += ", tensor_overlap: true";
   if (!parallel.splits.empty()) out += fmt::format(", splits: \"{}\"", text_of(parallel.splits));
   if (parallel.blocks != StageBlocks::Even) out += fmt::format(", stage_blocks: {}", name_of(parallel.blocks));
   const auto time = [&](const char* key, Seconds value) {
@@ -79,6 +80,7 @@ std::string parallel_text(const ModelParallel& parallel) {
   time("launch_cost", parallel.host.launch);
   time("check_cost", parallel.host.check);
   time("transfer_cost", parallel.host.transfer);
+  if (parallel.host.waits) out += ", host_waits: true";
   return out + "}\n";
 }
 

@@ -167,8 +167,11 @@ void write_updates(PlanWriter& writer) {
   for (LayerId layer = 0; layer < writer.gates.size(); ++layer) {
     // Under Gate::All the first layer waits for what every layer needs.
     const LayerId waiting = at_once && !writer.strategy.graph.pull_at_step_start ? first : layer;
-    for (const OpId id : writer.gates[layer])
+    for (const OpId id : writer.gates[layer]) {
       writer.plan.ops[static_cast<std::size_t>(writer.micro_steps.front().forward[waiting])].after.push_back({id, 1});
+      if (writer.first_launch >= 0)
+        writer.plan.ops[static_cast<std::size_t>(writer.first_launch)].after.push_back({id, 1});
+    }
   }
 }
 

@@ -197,12 +197,40 @@ private:
       const auto [primitive, bytes] = collective_of(step.op, w_.profile.activation_bytes(step.bytes), stream.ranks());
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
-      std::vector<OpId> after;
+      if (step.group == BoxingGroup::Tensor && runs_beside(step.op, layer)) {
+        (step.op == BoxingOp::AllGather ? beside_ : joined_)
+            .push_back(stream.add({.primitive = primitive}, bytes, std::move(reason), beside_what(step.op)));
+        continue;
+      }
+      std::vector<OpId> after = std::exchange(joined_, {});
       if (previous_ >= 0) after.push_back(previous_);
       if (launched_ >= 0) after.push_back(std::exchange(launched_, -1));
       previous_ = stream.add({.primitive = primitive}, bytes, std::move(reason), after);
+      is_product_ = false;
       if (first_ < 0) first_ = previous_;
     }
+  }
+
+  /// Whether what is exchanged before a pass of `layer` runs beside that pass or the one before (tensor_overlap). What
+  /// a pass of a stage begins with does not: it waits for another stage.
+  [[nodiscard]] bool runs_beside(BoxingOp op, LayerId layer) const {
+    if (!w_.strategy.graph.parallel.tensor_overlap || first_ < 0) return false;
+    if (op == BoxingOp::AllGather) return w_.model.layer(layer).kind == LayerKind::Dense;
+    return op == BoxingOp::ReduceScatter && is_product_;
+  }
+
+  /// What it waits for: all-gathers for what ended last, reduce-scatters for what the product beside them waits for.
+  [[nodiscard]] std::vector<OpId> beside_what(BoxingOp op) const {
+    std::vector<OpId> out;
+    if (op == BoxingOp::AllGather) {
+      out = joined_;
+      out.push_back(previous_);
+      if (launched_ >= 0) out.push_back(launched_);
+      return out;
+    }
+    for (const After& after : w_.plan.ops[static_cast<std::size_t>(previous_)].after)
+      if (after.lag == 0) out.push_back(after.op);
+    return out;
   }
 
   /// The next op of the compute stream.
@@ -214,6 +242,8 @@ private:
     op.body = std::move(work);
     if (previous_ >= 0) op.after.push_back({previous_, 0});
     if (launched_ >= 0) op.after.push_back({std::exchange(launched_, -1), 0});
+    for (const OpId id : joined_) op.after.push_back({id, 0});
+    joined_ = std::exchange(beside_, {});
     previous_ = w_.add(std::move(op));
     if (first_ < 0) first_ = previous_;
     return previous_;
@@ -225,6 +255,7 @@ private:
     Compute work{.duration = duration, .parts = {{layer, piece.phase, duration}}, .samples = {}};
     if (drawn_)
       for (const auto& step : w_.profile.steps) work.samples.push_back(fraction * (step[piece.layer].*piece.time));
+    is_product_ = w_.model.layer(piece.layer).kind == LayerKind::Dense;
     return add({piece.phase, layer, w_.model.layer(piece.layer).name}, std::move(work));
   }
 
@@ -284,7 +315,10 @@ private:
   std::set<LayerId> starts_block_;              ///< first layers of blocks
   OpId launched_ = -1;                          ///< what the next op of the device waits for
   OpId previous_ = -1;
-  OpId first_ = -1;  ///< of a pass of a stage
+  bool is_product_ = false;   ///< whether `previous_` is a pass of a dense layer
+  std::vector<OpId> joined_;  ///< collectives beside `previous_`, which the next op waits for, too
+  std::vector<OpId> beside_;  ///< those beside the next op
+  OpId first_ = -1;           ///< of a pass of a stage
 };
 
 }  // namespace

@@ -27,7 +27,9 @@ OpId LaunchStream::announce(OpId device) {
 }
 
 void LaunchStream::repeat() {
-  if (first_ >= 0) w_.plan.ops[static_cast<std::size_t>(first_)].after.push_back({previous_, 1});
+  if (first_ < 0) return;
+  w_.plan.ops[static_cast<std::size_t>(first_)].after.push_back({previous_, 1});
+  if (costs_.waits) w_.first_launch = first_;
 }
 
 }  // namespace simsync::detail

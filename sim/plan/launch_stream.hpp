@@ -17,7 +17,8 @@ public:
   OpId flush();
   /// The op at whose end the host has sent what announces a transfer of what `device`, an op of the device, gives.
   OpId announce(OpId device);
-  /// The first of the next step waits for the last of this one.
+  /// The first of the next step waits for the last of this one, and with HostCosts::waits for the device
+  /// (PlanWriter::first_launch).
   void repeat();
 
 private:

@@ -86,6 +86,7 @@ struct PlanWriter {
 
   /// Ops that the next iteration's forward of a layer waits for, by layer.
   std::vector<std::vector<OpId>> gates = {};
+  OpId first_launch = -1;  ///< of hosts that wait for all of `gates` before they launch the next iteration
   /// Gathers of sharded parameters for a step, by layer: each waits for the updates of these in the step before.
   std::vector<std::set<OpId>> gathers = {};
   std::map<GradientSum, double> update_share = {};  ///< of a sharded variable that each rank updates

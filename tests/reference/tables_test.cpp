@@ -81,14 +81,15 @@ TEST_CASE("runs with tensor and pipeline parallelism are as archived", "[tables]
               {"zero", "zero_stage"},
               {"step_ms", "step_time_ms"},
               {"memory_gib", "memory_gib"}});
-  check_rows("megatron_v100.csv", "llm_parallel.csv", {"id"},
-             {{"source_url", "source_url"},
-              {"gpus", "gpus"},
-              {"hidden", "hidden"},
-              {"layers", "layers"},
-              {"tensor", "tp"},
-              {"pipeline", "pp"},
-              {"replicas", "dp"},
-              {"micro_batch", "micro_batch"},
-              {"step_ms", "iteration_ms"}});
+  const Columns megatron{{"source_url", "source_url"},
+                         {"gpus", "gpus"},
+                         {"hidden", "hidden"},
+                         {"layers", "layers"},
+                         {"tensor", "tp"},
+                         {"pipeline", "pp"},
+                         {"replicas", "dp"},
+                         {"micro_batch", "micro_batch"},
+                         {"step_ms", "iteration_ms"}};
+  check_rows("megatron_v100.csv", "llm_parallel.csv", {"id"}, megatron);
+  check_rows("vtrain.csv", "llm_parallel.csv", {"id"}, megatron);
 }

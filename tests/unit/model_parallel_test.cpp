@@ -184,6 +184,27 @@ TEST_CASE("activations between stages take their time", "[parallel]") {
   CHECK_THAT(lab_step(lab, {.stages = 2}), WithinRel(1.0 + 0.5 + 1.0 + 2.0 + 0.5 + 2.0, 1e-6));
 }
 
+TEST_CASE("exchanges of tensor-parallel ranks run beside products", "[parallel]") {
+  // A block's forward pass has two all-gathers, each read by a product, and two reduce-scatters of what products give.
+  // On NVLink each of them is shorter than its product, so that none of the block's remains visible: the step is what
+  // computes, and what is exchanged before the first product and for the loss. Without overlap all of it is visible.
+  const std::vector<std::pair<std::string, std::string>> split{{"strategy.tensor", "4"}, {"strategy.sequence", "true"}};
+  auto beside = split;
+  beside.emplace_back("strategy.tensor_overlap", "true");
+  const Problem serial = gpt2(4, split);
+  const Problem overlapped = gpt2(4, beside);
+  CHECK_THAT(sent_by_rank(overlapped.plan, Phase::SplitLayer),
+             WithinRel(sent_by_rank(serial.plan, Phase::SplitLayer), 1e-12));
+  const auto step = [](const Problem& problem) { return replay(problem.plan, problem.cluster, {}).step.value(); };
+  double computes = 0.0;
+  for (const Op& op : serial.plan.ops)
+    if (op.kind() == OpKind::Compute) computes += op.compute().duration.value();
+  const double visible = step(serial) - computes;
+  CHECK(visible > 0.0);
+  CHECK(step(overlapped) >= computes);
+  CHECK(step(overlapped) - computes < 0.5 * visible);
+}
+
 TEST_CASE("a device cannot be ahead of its host", "[parallel]") {
   // Two blocks, forward 1 s and backward 2 s each: 6 s of the device. Four passes to launch: at 1 s each the host is
   // ahead, at 5 s each it takes 20 s.
@@ -192,6 +213,15 @@ TEST_CASE("a device cannot be ahead of its host", "[parallel]") {
   CHECK_THAT(lab_step(lab, {.stages = 1}, {.launch = Seconds{5.0}}), WithinRel(20.0, 1e-9));
   // Two micro-steps are twice as many passes.
   CHECK_THAT(lab_step(lab, {.stages = 1, .micro_batches = 2}, {.launch = Seconds{5.0}}), WithinRel(40.0, 1e-9));
+}
+
+TEST_CASE("a host that waits for its device begins a step with nothing launched", "[parallel]") {
+  // Two blocks, forward 1 s and backward 2 s each, launches of 1 s. The device begins at 1 s, and what it needs later
+  // is launched while it computes: 1 + 6. A host that does not wait launches the next step ahead: 6.
+  LabModel lab = blocks(2);
+  CHECK_THAT(lab_step(lab, {.stages = 1}, {.launch = Seconds{1.0}, .waits = true}), WithinRel(7.0, 1e-9));
+  // Launches of 5 s are what a step takes, and the last pass, launched at 20 s: 4 x 5 + 2.
+  CHECK_THAT(lab_step(lab, {.stages = 1}, {.launch = Seconds{5.0}, .waits = true}), WithinRel(22.0, 1e-9));
 }
 
 TEST_CASE("hosts wait for transfers that they announce", "[parallel]") {

@@ -40,7 +40,9 @@ void add_layouts(CLI::App& command, SearchFlags& flags) {
       .add_option("--global-batch", flags.global_batch,
                   "Layouts: samples of a step over all workers, whatever shares them out (default: batch x workers)")
       ->check(whole_number(1, 100'000'000));
-  command.add_option("--restarts", flags.restarts, "Layouts: random starts of a descent, on each mesh")
+  command
+      .add_option("--restarts", flags.restarts,
+                  "Layouts: random starts of a descent on each mesh, besides one for each kind of recomputation")
       ->check(whole_number(0, 1000))
       ->capture_default_str();
   command.add_option("--replays", flags.replays, "Layouts: the best so many by their estimates are replayed")

@@ -141,11 +141,10 @@ private:
     return out;
   }
 
-  /// With the least memory: small micro-batches, all computed again, all shared out.
+  /// With little memory: small micro-batches, all shared out.
   [[nodiscard]] Layout smallest(const Mesh& mesh) const {
     Layout out{.tensor = mesh.tensor, .pipeline = mesh.pipeline};
     out.micro_batch = space_.micro_batch.front();
-    out.recompute = *std::max_element(space_.recompute.begin(), space_.recompute.end());
     out.zero = task_.replicas(out) == 1 ? 0 : space_.zero.back();
     for (const int experts : space_.experts)
       if (task_.replicas(out) % experts == 0) out.experts = experts;
@@ -166,8 +165,15 @@ private:
 
   void descend_on(const Mesh& mesh) {
     mesh_best_.reset();
-    for (int start = 0; start <= options_.restarts && !stopped(); ++start)
-      descend(start == 0 ? smallest(mesh) : draw(mesh));
+    // Where much is computed again large micro-batches fit, with which less cannot be: one coordinate at a time does
+    // not come back from there.
+    for (const Recompute recompute : space_.recompute) {
+      if (stopped()) return;
+      Layout start = smallest(mesh);
+      start.recompute = recompute;
+      descend(start);
+    }
+    for (int start = 0; start < options_.restarts && !stopped(); ++start) descend(draw(mesh));
     if (!mesh_best_) return;
     if (!best_ || is_better(mesh_best_->cost, best_->cost)) best_ = mesh_best_;
     // Splits do not make up for a mesh that is slow by much.

@@ -218,7 +218,9 @@ private:
     for (PlanWriter* writer : holders) {
       const VariableId copy = *writer->stage->shared_copy;
       const Variable& variable = writer->model.variable(copy);
-      bytes = wire_bytes(variable, writer->strategy.variables[copy], variable.elements(), writer->samples());
+      // The larger of two, where the splits of the lookup and of the product cut it into different parts.
+      bytes = std::max(bytes,
+                       wire_bytes(variable, writer->strategy.variables[copy], variable.elements(), writer->samples()));
       const auto own = std::find_if(writer->to_update.begin(), writer->to_update.end(),
                                     [&](const auto& update) { return update.first == copy; });
       ready.push_back(own != writer->to_update.end() ? own->second : writer->gradient_ready(variable.layer));

@@ -47,6 +47,7 @@ MeshGroups::Members MeshGroups::members(const ModelMesh& mesh, const Question& q
           add(0, place);
           break;
         case MeshGroupKind::Pair:
+        case MeshGroupKind::TiedPair:
           add(replica * mesh.tensor() + tensor, place);
           add(replica * mesh.tensor() + tensor, {.tensor = tensor, .replica = replica, .stage = question.other});
           break;
@@ -74,22 +75,29 @@ const MeshGroup& MeshGroups::group(const ModelMesh& mesh, const Question& questi
   if (!fresh) return known->second;
   std::set<std::vector<std::pair<const NodeGroup*, int>>> shapes;
   for (const std::vector<Place>& places : members(mesh, question))
-    if (shapes.insert(shape_of(places)).second)
-      known->second.shapes.push_back({.costs = costs_of(places), .nic_share = nic_share(mesh, places)});
+    if (shapes.insert(shape_of(places)).second) {
+      const GroupCosts* costs = costs_of(places);
+      known->second.shapes.push_back({.costs = costs, .nic_share = nic_share(mesh, question, places, *costs)});
+    }
   return known->second;
 }
 
-/// On the first of its nodes. All ranks of the node are in groups like this one.
-double MeshGroups::nic_share(const ModelMesh& mesh, const std::vector<Place>& group) const {
-  if (group.front().node == group.back().node) return 1.0;
-  const auto on_node = [&](const std::vector<Place>& places, std::size_t end) {
-    return static_cast<int>(std::count_if(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(end),
-                                          [&](const Place& place) { return place.node == group.front().node; }));
-  };
-  const NodeGroup& node = cluster_.group_of(group.front().node);
-  const int own = on_node(group, group.size());
-  const int all = on_node(ranks_, static_cast<std::size_t>(mesh.ranks()));
-  const double wanted = static_cast<double>(all) / own * nics_of(node, own);
+/// On the first of its nodes, where all ranks are in groups like this one, or those of its stage alone. A stream that
+/// has a limit of its own leaves a part of its NIC to the others.
+double MeshGroups::nic_share(const ModelMesh& mesh, const Question& question, const std::vector<Place>& group,
+                             const GroupCosts& costs) const {
+  const int first = group.front().node;
+  if (first == group.back().node) return 1.0;
+  const auto on_first = [&](const Place& place) { return place.node == first; };
+  const auto own = static_cast<int>(std::count_if(group.begin(), group.end(), on_first));
+  const bool of_stage = question.kind == MeshGroupKind::TiedPair;
+  const int begin = of_stage ? mesh.rank_at({.tensor = 0, .replica = 0, .stage = question.stage}) : 0;
+  const int count = of_stage ? mesh.replicas() * mesh.tensor() : mesh.ranks();
+  const auto all = static_cast<int>(std::count_if(ranks_.begin() + begin, ranks_.begin() + begin + count, on_first));
+  const LinkRates& rates = costs.protocols.front().rates;
+  const double used = rates.rate_inter.value() / rates.rate_wire.value();
+  const NodeGroup& node = cluster_.group_of(first);
+  const double wanted = used * static_cast<double>(all) / own * nics_of(node, own);
   return std::min(1.0, nics_of(node, all) / wanted);
 }
 

@@ -29,7 +29,8 @@ enum class MeshGroupKind : std::uint8_t {
   Shard,          ///< `size` of these, each `stride` behind the one before: they share out state or experts
   ShardReplicas,  ///< of each `size` such one, which hold the same share
   Stage,          ///< all
-  Pair,           ///< a rank of it and the same of another stage
+  Pair,           ///< a rank of it and the same of another stage, while other stages have such pairs, too
+  TiedPair,       ///< the same, and no other stage has any: those that hold a tied table
 };
 
 class MeshGroups {
@@ -43,7 +44,7 @@ public:
     int stage = 0;
     int size = 0;    ///< of Shard and ShardReplicas
     int stride = 1;  ///< expert-parallel ranks, where these have the same experts
-    int other = 0;   ///< stage of Pair
+    int other = 0;   ///< stage of Pair and TiedPair
     friend auto operator<=>(const Question&, const Question&) = default;
   };
   const MeshGroup& group(const ModelMesh& mesh, const Question& question);
@@ -58,7 +59,8 @@ private:
   [[nodiscard]] Members members(const ModelMesh& mesh, const Question& question) const;
   /// How many ranks a group has on nodes of which kind, node by node.
   [[nodiscard]] std::vector<std::pair<const NodeGroup*, int>> shape_of(const std::vector<Place>& places) const;
-  [[nodiscard]] double nic_share(const ModelMesh& mesh, const std::vector<Place>& group) const;
+  [[nodiscard]] double nic_share(const ModelMesh& mesh, const Question& question, const std::vector<Place>& group,
+                                 const GroupCosts& costs) const;
   const GroupCosts* costs_of(const std::vector<Place>& places);
 
   const Cluster& cluster_;

@@ -338,12 +338,15 @@ private:
     if (holders.size() < 2) return;
     const int first = holders.front();
     const int last = holders.back();
-    const StageModel& part = parts_[index(first)];
-    const Variable& table = part.model.variable(*part.shared_copy);
-    const double bytes = wire_bytes(table, strategies_[index(first)].variables[*part.shared_copy], table.elements(),
-                                    graph_.micro_steps * profile_.batch);
+    double bytes = 0.0;
+    for (const int holder : holders) {
+      const VariableId copy = *parts_[index(holder)].shared_copy;
+      const Variable& table = parts_[index(holder)].model.variable(copy);
+      bytes = std::max(bytes, wire_bytes(table, strategies_[index(holder)].variables[copy], table.elements(),
+                                         graph_.micro_steps * profile_.batch));
+    }
     const double both = std::max(summed[index(first)], summed[index(last)]) +
-                        collective(first, {.kind = MeshGroupKind::Pair, .other = last},
+                        collective(first, {.kind = MeshGroupKind::TiedPair, .other = last},
                                    automatic(CollectivePrimitive::AllReduce), bytes);
     summed[index(first)] = summed[index(last)] = both;
   }

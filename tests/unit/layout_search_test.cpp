@@ -170,7 +170,15 @@ TEST_CASE("estimates of layouts know groups that lie across nodes and tables tha
                           Case{"dgx-a100", 24, {.tensor = 3, .pipeline = 2, .micro_batch = 1}},
                           Case{"p3.16xlarge", 24, {.pipeline = 3, .micro_batch = 1}},
                           Case{"p3.16xlarge", 32, {.pipeline = 4, .micro_batch = 1, .zero = 1}},
-                          Case{"p3.16xlarge", 32, {.tensor = 4, .pipeline = 4, .micro_batch = 8}}}) {
+                          Case{"p3.16xlarge", 32, {.tensor = 4, .pipeline = 4, .micro_batch = 8}},
+                          // A head that has the whole table, of which lookups have a quarter.
+                          Case{"p3.16xlarge",
+                               32,
+                               {.tensor = 4,
+                               .pipeline = 4,
+                               .sequence = true,
+                               .micro_batch = 8,
+                               .splits = {{"lm_head", LayerSplit::Tokens}}}}}) {
     PredictRequest request{.model = "gpt2", .cluster = one.cluster, .strategy = "", .workers = one.workers};
     request.settings = {{"model.fused", "1"}, {"memory", "ignore"}};
     LayoutQuestion question(request, 2 * one.workers, inputs);

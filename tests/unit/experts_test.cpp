@@ -182,6 +182,21 @@ TEST_CASE("both solvers and the estimate agree about experts", "[experts]") {
   }
 }
 
+TEST_CASE("nodes stand for each other where experts are shared out", "[experts]") {
+  // Inside nodes, over two of them and over all four.
+  for (const char* experts : {"2", "8", "16", "32"})
+    for (const char* stage : {"1", "3"}) {
+      PredictRequest request =
+          mixtral(32, {{"model.experts", "32"}, {"strategy.experts", experts}, {"strategy.stage", stage}}, "fsdp");
+      Problem problem = prepare(request);
+      problem.options.fidelity = Fidelity::Folded;
+      const double folded = replay(problem.plan, problem.cluster, problem.options).step.value();
+      problem.options.fidelity = Fidelity::Fluid;
+      INFO(experts << " expert-parallel ranks, ZeRO " << stage);
+      CHECK_THAT(replay(problem.plan, problem.cluster, problem.options).step.value(), WithinRel(folded, 1e-9));
+    }
+}
+
 TEST_CASE("a search of layouts shares experts out where that is faster", "[experts]") {
   // All of a wide model's gradients cross the network each step; the rows of few tokens are less.
   Inputs inputs;

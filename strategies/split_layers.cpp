@@ -77,8 +77,9 @@ public:
 
 private:
   [[nodiscard]] bool is_router(const Layer& layer) const {
-    return experts_ > 0 && layer.experts == 0 && !layer.variables.empty() &&
-           model_.variable(layer.variables.front()).shape.front() == experts_;
+    if (experts_ == 0 || layer.experts > 0 || layer.variables.empty()) return false;
+    const std::vector<std::int64_t>& shape = model_.variable(layer.variables.front()).shape;
+    return !shape.empty() && shape.front() == experts_;
   }
 
   const Model& model_;

@@ -93,7 +93,7 @@ Tensor Builder::emit(const yaml::Node& at, const LayerSpec& spec, const std::vec
   const bool leaves_routed = layer.at_experts || spec.routing == LayerSpec::Routing::Dispatch;
   const LayerId id = model_.add_layer(std::move(layer), producers);
   add_variables(at, spec, id, order);
-  const Tensor output{.shape = spec.output, .producers = {id}, .data = false, .routed = leaves_routed};
+  Tensor output{.shape = spec.output, .producers = {id}, .data = false, .routed = leaves_routed};
   define(at, spec.name, output);
   return output;
 }

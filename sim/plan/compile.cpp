@@ -109,6 +109,19 @@ void gather_after(PlanWriter& writer, const std::set<OpId>& gathers, OpId done) 
   for (const OpId gather : gathers) writer.plan.ops[static_cast<std::size_t>(gather)].after.push_back({done, 1});
 }
 
+/// The forward passes of the next step wait for PlanWriter::gates; `at_first`: the first layer for those of all. So do
+/// hosts that wait for their devices.
+void gate_next_step(PlanWriter& writer, bool at_first) {
+  for (LayerId layer = 0; layer < writer.gates.size(); ++layer) {
+    const OpId waiting = writer.micro_steps.front().forward[at_first ? 0 : layer];
+    for (const OpId id : writer.gates[layer]) {
+      writer.plan.ops[static_cast<std::size_t>(waiting)].after.push_back({id, 1});
+      if (writer.first_launch >= 0)
+        writer.plan.ops[static_cast<std::size_t>(writer.first_launch)].after.push_back({id, 1});
+    }
+  }
+}
+
 }  // namespace
 
 void write_updates(PlanWriter& writer) {
@@ -164,15 +177,7 @@ void write_updates(PlanWriter& writer) {
   }
   // Whatever else a strategy gates, a device runs its iterations one after another.
   writer.gates[first].push_back(writer.last_step().backward.front());
-  for (LayerId layer = 0; layer < writer.gates.size(); ++layer) {
-    // Under Gate::All the first layer waits for what every layer needs.
-    const LayerId waiting = at_once && !writer.strategy.graph.pull_at_step_start ? first : layer;
-    for (const OpId id : writer.gates[layer]) {
-      writer.plan.ops[static_cast<std::size_t>(writer.micro_steps.front().forward[waiting])].after.push_back({id, 1});
-      if (writer.first_launch >= 0)
-        writer.plan.ops[static_cast<std::size_t>(writer.first_launch)].after.push_back({id, 1});
-    }
-  }
+  gate_next_step(writer, at_once && !writer.strategy.graph.pull_at_step_start);
 }
 
 void merge_compute(Plan& plan) {

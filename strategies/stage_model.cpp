@@ -84,7 +84,8 @@ public:
                    .shared_copy = {}};
     local_.clear();
     for (int chunk = 0; chunk < parallel_.chunks; ++chunk) {
-      const auto run = static_cast<std::size_t>(chunk * parallel_.pipeline + number);
+      const int of_model = chunk * parallel_.pipeline + number;
+      const auto run = static_cast<std::size_t>(of_model);
       StageChunk here{.begin = out.model.layer_count()};
       if (run > 0) here.received_bytes = receive(out, runs_[run]);
       for (LayerId id = runs_[run].begin; id < runs_[run].end; ++id) add(out, id);

@@ -38,10 +38,10 @@ std::map<std::string, std::string> options_of(const Layout& layout, const Layout
 }
 
 const std::vector<std::string>& layout_options() {
-  static const std::vector<std::string> names{"tensor",    "pipeline",     "experts",  "schedule",
-                                              "chunks",    "stage_blocks", "sequence", "micro_steps",
-                                              "recompute", "splits",       "stage"};
-  return names;
+  static const std::vector<std::string> kNames{"tensor",    "pipeline",     "experts",  "schedule",
+                                               "chunks",    "stage_blocks", "sequence", "micro_steps",
+                                               "recompute", "splits",       "stage"};
+  return kNames;
 }
 
 std::string text_of(const Layout& layout, const LayoutTask& task) {

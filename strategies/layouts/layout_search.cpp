@@ -319,11 +319,11 @@ private:
 }  // namespace
 
 const Words<LayoutMethod>& layout_method_words() {
-  static const Words<LayoutMethod> words{{"coordinate", LayoutMethod::Coordinate},
-                                         {"exhaustive", LayoutMethod::Exhaustive},
-                                         {"anneal", LayoutMethod::Anneal},
-                                         {"random", LayoutMethod::Random}};
-  return words;
+  static const Words<LayoutMethod> kWords{{"coordinate", LayoutMethod::Coordinate},
+                                          {"exhaustive", LayoutMethod::Exhaustive},
+                                          {"anneal", LayoutMethod::Anneal},
+                                          {"random", LayoutMethod::Random}};
+  return kWords;
 }
 
 bool is_better(const LayoutCost& a, const LayoutCost& b) {

@@ -79,7 +79,7 @@ std::vector<std::int64_t> micro_batches(const LayoutTask& task) {
 }  // namespace
 
 const std::vector<OptionInfo>& layout_dimensions() {
-  static const std::vector<OptionInfo> dimensions{
+  static const std::vector<OptionInfo> kDimensions{
       {"tensor", kAuto, "ranks that split every layer; auto: divisors of the workers up to the GPUs of four nodes"},
       {"pipeline", kAuto, "stages; auto: divisors of the workers up to the model's blocks"},
       {"experts", kAuto, "replicas that share out experts; auto: divisors of the model's experts, 1 without any"},
@@ -93,7 +93,7 @@ const std::vector<OptionInfo>& layout_dimensions() {
       {"splits", "layers",
        "layers: a descent chooses how each dense layer is split, the same in all blocks; rule: as Megatron-LM does"},
       {"zero", "0,1,2,3", "stages of ZeRO; 0: every replica keeps all state"}};
-  return dimensions;
+  return kDimensions;
 }
 
 LayoutSpace layout_space(const std::map<std::string, std::string>& given, const Model& model, const Cluster& cluster,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "strategies/limits.hpp"
 
@@ -213,6 +215,14 @@ std::string mode_of(const Strategy& strategy) {
 
 bool in_lock_step(const Strategy& strategy) {
   return mode_of(strategy) == "sync";
+}
+
+bool is_sharded(const VariableStrategy& entry) {
+  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
+}
+
+bool has_sharded(const Strategy& strategy) {
+  return std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
 }
 
 bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {

@@ -56,6 +56,9 @@ std::string mode_of(const Strategy& strategy);
 /// Whether that is `sync`.
 bool in_lock_step(const Strategy& strategy);
 
+/// Whether ranks hold shares of a variable (ShardedSynchronizer), and whether they do of any.
+bool is_sharded(const VariableStrategy& entry);
+bool has_sharded(const Strategy& strategy);
 /// Whether only the looked-up rows of this variable's gradient travel.
 bool travels_sparse(const Variable& variable, const VariableStrategy& entry);
 

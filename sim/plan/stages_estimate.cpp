@@ -6,14 +6,13 @@
 
 #include "base/error.hpp"
 #include "sim/plan/estimate_context.hpp"
-#include "sim/plan/fusion.hpp"
 #include "sim/plan/mesh_groups.hpp"
 #include "sim/plan/sharded_passes.hpp"
+#include "sim/plan/stage_exchange.hpp"
 #include "sim/plan/stage_profile.hpp"
 #include "sim/plan/stage_times.hpp"
 #include "sim/plan/units.hpp"
 #include "strategies/pipeline/pipeline_timing.hpp"
-#include "strategies/wire_bytes.hpp"
 
 namespace simsync {
 namespace {
@@ -22,6 +21,7 @@ using detail::MeshGroup;
 using detail::MeshGroupKind;
 using detail::MeshGroups;
 using detail::Resource;
+using detail::StageExchange;
 using detail::StageTimes;
 using detail::StageWork;
 using detail::UnitStreams;
@@ -30,13 +30,6 @@ using detail::UnitTimes;
 CollectiveKind automatic(CollectivePrimitive primitive) {
   return {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto};
 }
-
-/// Gradients that leave together.
-struct Message {
-  double ready = 0.0;
-  double time = 0.0;      ///< over those that share out the state, or over all replicas
-  double replicas = 0.0;  ///< of its share, over groups that do
-};
 
 }  // namespace
 
@@ -69,15 +62,14 @@ public:
         profile_(profile),
         mesh_(graph_.parallel, graph_.workers),
         sharded_(has_sharded(strategy)),
-        shard_ranks_(ranks_of_share(GradientSum::Replicas)) {
+        shard_ranks_(sharded_ ? shard_ranks(graph_, GradientSum::Replicas) : 1) {
     for (int stage = 0; stage < mesh_.stages(); ++stage) {
       const StageModel& part = parts_[index(stage)];
       const Profile of_stage = graph_.parallel.is_trivial() ? profile : stage_profile(profile, model, part);
-      strategies_.push_back(stage_strategy(strategy, part));
-      work_.push_back(StageTimes(groups_, mesh_, strategy_, stage).work(part, of_stage));
-      work_.back().update *= updated_share(part);
-      units_.emplace_back();
-      if (sharded_) units_.back() = units_of(part.model, strategies_.back());
+      StageTimes times(groups_, mesh_, strategy, stage);
+      work_.push_back(times.work(part, of_stage));
+      exchanges_.emplace_back(times, mesh_, part, strategy, profile);
+      work_.back().update *= exchanges_.back().updated_share();
     }
   }
 
@@ -96,7 +88,7 @@ public:
     std::vector<double> summed;
     for (int stage = 0; stage < mesh_.stages(); ++stage) {
       const std::vector<TimedTask>& tasks = timing.stages[index(stage)];
-      summed.push_back(gradients_summed(stage, tasks));
+      summed.push_back(exchanges_[index(stage)].summed(gradients_ready(stage, tasks), tasks.back().end.value()));
       late = std::max(late, late_by_gather(stage) - tasks.front().begin.value());
       add_loads(stage, out.loads);
       out.loads.collectives = std::max(out.loads.collectives, sent_to_stages(stage, times.transfers));
@@ -119,20 +111,6 @@ private:
   double collective(int stage, const MeshGroups::Question& among, const CollectiveKind& kind, double bytes) {
     return StageTimes(groups_, mesh_, strategy_, stage).collective(among, kind, bytes);
   }
-  [[nodiscard]] int ranks_of_share(GradientSum sum) const { return sharded_ ? shard_ranks(graph_, sum) : 1; }
-
-  /// Of the bytes that a rank of a stage holds, what it updates.
-  [[nodiscard]] double updated_share(const StageModel& part) const {
-    double all = 0.0;
-    double updated = 0.0;
-    for (VariableId id = 0; id < part.gradient_sum.size(); ++id) {
-      const auto elements = static_cast<double>(part.model.variable(id).elements());
-      all += elements;
-      updated += elements / ranks_of_share(part.gradient_sum[id]);
-    }
-    return all > 0.0 ? updated / all : 1.0;
-  }
-
   [[nodiscard]] bool gathers_each_pass() const { return sharded_ && shard_ranks_ > 1 && graph_.sharding.stage == 3; }
   [[nodiscard]] bool reduces_each_pass() const { return sharded_ && graph_.sharding.reduces_early(); }
 
@@ -175,51 +153,15 @@ private:
                               automatic(CollectivePrimitive::SendReceive), bytes)};
   }
 
-  [[nodiscard]] double bytes_of(int stage, const std::vector<VariableId>& variables,
-                                const std::optional<DType>& dtype) const {
-    const Model& model = parts_[index(stage)].model;
-    double bytes = 0.0;
-    for (const VariableId id : variables)
-      bytes +=
-          static_cast<double>(model.variable(id).elements()) * width_of(model.variable(id), dtype, profile_.precision);
-    return bytes;
-  }
-
-  /// With experts' collectives after the others: they have a stream of their own, on the same links.
-  UnitTimes times_of(int stage, const Unit& unit) {
-    const Sharding& sharding = graph_.sharding;
-    UnitTimes out{.root = unit.root};
-    for (const GradientSum sum : {GradientSum::Replicas, GradientSum::Experts}) {
-      std::vector<VariableId> variables = unit.variables;
-      std::erase_if(variables, [&](VariableId id) {
-        return (parts_[index(stage)].gradient_sum[id] == GradientSum::Experts) != (sum == GradientSum::Experts);
-      });
-      const int shares = ranks_of_share(sum);
-      const int stride = sum == GradientSum::Experts ? mesh_.experts() : 1;
-      const double reduced = bytes_of(stage, variables, sharding.reduce_dtype);
-      if (shares > 1) {
-        const double gathered = bytes_of(stage, variables, sharding.param_dtype) / shares;
-        const MeshGroups::Question shard{.kind = MeshGroupKind::Shard, .size = shares, .stride = stride};
-        out.gather += collective(stage, shard, automatic(CollectivePrimitive::AllGather), gathered);
-        out.reduce += collective(stage, shard, automatic(CollectivePrimitive::ReduceScatter), reduced);
-      }
-      if (shares < summing_ranks(graph_, sum))
-        out.replicas +=
-            collective(stage, {.kind = MeshGroupKind::ShardReplicas, .size = shares, .stride = stride},
-                       {.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm}, reduced / shares);
-    }
-    return out;
-  }
-
   /// Units that begin in a chunk, with the compute of the layers from there on.
   std::vector<UnitTimes> units_in(int stage, int chunk) {
     const auto [begin, end, received] = chunk_of(stage, chunk);
     std::vector<UnitTimes> out;
     std::vector<LayerId> first;
-    for (const Unit& unit : units_[index(stage)]) {
+    for (const Unit& unit : exchanges_[index(stage)].units()) {
       const LayerId at = unit.root ? begin : unit.first;
       if (at < begin || at >= end || (unit.root && chunk > 0)) continue;
-      out.push_back(times_of(stage, unit));
+      out.push_back(exchanges_[index(stage)].times_of(unit));
       first.push_back(at);
     }
     if (out.empty()) return out;
@@ -247,77 +189,6 @@ private:
     return out;
   }
 
-  /// Of variables whose gradients these ranks sum.
-  std::vector<Message> reduced_messages(int stage, const std::vector<double>& ready, GradientSum sum) {
-    const StageModel& part = parts_[index(stage)];
-    const Strategy& strategy = strategies_[index(stage)];
-    std::vector<Gradient> dense;
-    for (const VariableId id : part.model.backward_order()) {
-      if (part.gradient_sum[id] != sum) continue;
-      const Variable& variable = part.model.variable(id);
-      const VariableStrategy& how = strategy.variables[id];
-      dense.push_back({.variable = id,
-                       .bytes = wire_bytes(variable, how, variable.elements(), graph_.micro_steps * profile_.batch),
-                       .ready = Seconds{ready[variable.layer]}});
-    }
-    const CollectiveKind kind{.primitive = CollectivePrimitive::AllReduce, .algorithm = graph_.algorithm};
-    const auto time = [&](double bytes) { return collective(stage, ranks_that_sum(sum), kind, bytes); };
-    std::vector<Message> out;
-    for (const Bucket& bucket : fuse(graph_.fusion, dense, [&](double bytes) { return Seconds{time(bytes)}; })) {
-      Message message{.ready = 0.0, .time = time(bucket.bytes) + bucket.wait.value()};
-      for (const std::size_t member : bucket.members)
-        message.ready = std::max(message.ready, dense[member].ready.value());
-      out.push_back(message);
-    }
-    return out;
-  }
-
-  [[nodiscard]] MeshGroups::Question ranks_that_sum(GradientSum sum) const {
-    switch (sum) {
-      case GradientSum::Replicas:
-        return {.kind = MeshGroupKind::Replicas};
-      case GradientSum::Stage:
-        return {.kind = MeshGroupKind::Stage};
-      case GradientSum::Experts:
-        break;
-    }
-    return {.kind = MeshGroupKind::Shard, .size = summing_ranks(graph_, sum), .stride = mesh_.experts()};
-  }
-
-  std::vector<Message> sharded_messages(int stage, const std::vector<double>& ready) {
-    std::vector<Message> out;
-    const std::vector<Unit>& units = units_[index(stage)];
-    for (std::size_t u = units.size(); u-- > 0;) {
-      const UnitTimes times = times_of(stage, units[u]);
-      out.push_back({.ready = ready[units[u].first], .time = times.reduce, .replicas = times.replicas});
-    }
-    return out;
-  }
-
-  /// Of the shares of gradients of which tensor-parallel ranks have parts, at the end of a step.
-  double sum_of_partial_shares(int stage) {
-    const StageModel& part = parts_[index(stage)];
-    std::vector<VariableId> partial;
-    for (VariableId id = 0; id < part.gradient_sum.size(); ++id)
-      if (part.gradient_sum[id] == GradientSum::Stage) partial.push_back(id);
-    return collective(stage, {.kind = MeshGroupKind::Tensor}, automatic(CollectivePrimitive::AllReduce),
-                      bytes_of(stage, partial, graph_.sharding.reduce_dtype) / shard_ranks_);
-  }
-
-  /// When messages that leave in this order on one stream have arrived.
-  double arrival(const std::vector<Message>& messages, double computed) {
-    Resource stream;
-    Resource replicas;
-    double end = computed;
-    for (const Message& message : messages) {
-      const double from = graph_.overlap == Overlap::None ? computed : message.ready;
-      const double through = stream.serve(from, message.time);
-      end = std::max({end, through, replicas.serve(through, message.replicas)});
-    }
-    exchange_ = std::max(exchange_, stream.busy);
-    return end;
-  }
-
   /// All that a rank of a stage sends to the stages beside it, one after another.
   [[nodiscard]] Seconds sent_to_stages(int stage, const std::vector<Seconds>& transfers) const {
     const int last = mesh_.stages() * graph_.parallel.chunks - 1;
@@ -339,41 +210,11 @@ private:
     const int first = holders.front();
     const int last = holders.back();
     double bytes = 0.0;
-    for (const int holder : holders) {
-      const VariableId copy = *parts_[index(holder)].shared_copy;
-      const Variable& table = parts_[index(holder)].model.variable(copy);
-      bytes = std::max(bytes, wire_bytes(table, strategies_[index(holder)].variables[copy], table.elements(),
-                                         graph_.micro_steps * profile_.batch));
-    }
+    for (const int holder : holders) bytes = std::max(bytes, exchanges_[index(holder)].table_bytes());
     const double both = std::max(summed[index(first)], summed[index(last)]) +
                         collective(first, {.kind = MeshGroupKind::TiedPair, .other = last},
                                    automatic(CollectivePrimitive::AllReduce), bytes);
     summed[index(first)] = summed[index(last)] = both;
-  }
-
-  /// When a stage has the gradients of its variables.
-  double gradients_summed(int stage, const std::vector<TimedTask>& tasks) {
-    const double computed = tasks.back().end.value();
-    const std::vector<double> ready = gradients_ready(stage, tasks);
-    double end = computed;
-    if (sharded_) {
-      std::vector<Message> messages = sharded_messages(stage, ready);
-      // What was reduced in every pass is through but for the last.
-      if (reduces_each_pass() && !messages.empty()) messages.erase(messages.begin(), messages.end() - 1);
-      end = arrival(messages, computed) + sum_of_partial_shares(stage);
-    } else {
-      // Sums among replicas, among all ranks of the stage and of experts are streams on the same links: one after the
-      // other takes as long as all at a part of the rate.
-      std::vector<Message> messages;
-      for (const GradientSum sum : {GradientSum::Replicas, GradientSum::Stage, GradientSum::Experts}) {
-        const std::vector<Message> of = reduced_messages(stage, ready, sum);
-        messages.insert(messages.end(), of.begin(), of.end());
-      }
-      std::stable_sort(messages.begin(), messages.end(),
-                       [](const Message& a, const Message& b) { return a.ready < b.ready; });
-      end = arrival(messages, computed);
-    }
-    return end;
   }
 
   /// Below stage 3 of ZeRO: the first forward pass of a step waits for the parameters, unit by unit.
@@ -400,7 +241,8 @@ private:
     for (LayerId id = 0; id < of.forward.size(); ++id) passes += of.forward[id] + of.backward[id];
     const double computed = graph_.micro_steps * (passes - of.split) + of.update;
     loads.compute = std::max(loads.compute, Seconds{computed});
-    loads.collectives = std::max(loads.collectives, Seconds{std::max(exchange_, graph_.micro_steps * of.split)});
+    loads.collectives =
+        std::max(loads.collectives, Seconds{std::max(exchanges_[index(stage)].busy(), graph_.micro_steps * of.split)});
   }
 
   MeshGroups& groups_;
@@ -411,10 +253,8 @@ private:
   ModelMesh mesh_;
   bool sharded_;
   int shard_ranks_;
-  std::vector<Strategy> strategies_;
-  std::vector<StageWork> work_;
-  std::vector<std::vector<Unit>> units_;  ///< by stage; empty where nothing is sharded
-  double exchange_ = 0.0;                 ///< s, of gradients, on the busiest stream
+  std::vector<StageWork> work_;           ///< by stage
+  std::vector<StageExchange> exchanges_;  ///< by stage
 };
 
 }  // namespace

@@ -23,14 +23,6 @@ void append(Unit& unit, const Unit& next) {
 
 }  // namespace
 
-bool is_sharded(const VariableStrategy& entry) {
-  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
-}
-
-bool has_sharded(const Strategy& strategy) {
-  return std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
-}
-
 int shard_ranks(const GraphStrategy& graph, GradientSum sum) {
   const int group = graph.sharding.group_of(graph.replicas());
   return sum == GradientSum::Experts ? std::max(1, group / graph.parallel.experts) : group;

@@ -18,8 +18,6 @@ struct Unit {
   std::vector<VariableId> variables;
 };
 
-bool is_sharded(const VariableStrategy& entry);
-bool has_sharded(const Strategy& strategy);
 /// Ranks that share out a sharded variable: those of a shard group, and of experts those of them that have the same.
 int shard_ranks(const GraphStrategy& graph, GradientSum sum);
 /// Ranks that have gradients of a variable that is shared out or all-reduced over replicas, each of its own samples.

@@ -8,17 +8,10 @@
 #include "models/blocks.hpp"
 #include "models/precision.hpp"
 #include "strategies/names.hpp"
+#include "strategies/split_layers.hpp"
 
 namespace simsync::detail {
 namespace {
-
-bool is_sharded(const VariableStrategy& entry) {
-  return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
-}
-
-bool has_sharded(const Strategy& strategy) {
-  return std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
-}
 
 /// Of what is sent in two bytes under half precision unless the strategy says otherwise.
 std::int64_t sent_bytes(const ExportQuestion& question, const std::optional<DType>& chosen) {
@@ -84,6 +77,25 @@ void check_graph(const ExportQuestion& question, FrameworkSettings& out) {
   check_algorithm(graph.algorithm, out);
 }
 
+/// Heads of keys and values of a model's attention, by what it reads; 0 where queries, keys and values are one tensor.
+std::int64_t key_heads_of(const Model& model) {
+  for (LayerId id = 0; id < model.layer_count(); ++id) {
+    const Layer& layer = model.layer(id);
+    if (layer.kind != LayerKind::Attention || layer.operation.products.empty()) continue;
+    const auto [begin, end] = boost::inv_adjacent_vertices(id, model.graph());
+    double least = 0.0;
+    double most = 0.0;
+    for (auto input = begin; input != end; ++input) {
+      const double bytes = model.layer(*input).output_bytes;
+      least = input == begin ? bytes : std::min(least, bytes);
+      most = std::max(most, bytes);
+    }
+    if (std::distance(begin, end) < 2) return 0;
+    return std::llround(static_cast<double>(layer.operation.products.front().heads) * least / most);
+  }
+  return 0;
+}
+
 }  // namespace
 
 PlanNumbers::PlanNumbers(const ExportQuestion& question)
@@ -133,22 +145,34 @@ void expect_transformer(const Model& model, FrameworkSettings& out) {
   refuse_if(!attends, fmt::format("it trains transformers, and model '{}' is none", model.name()), out);
 }
 
-std::int64_t key_heads_of(const Model& model) {
-  for (LayerId id = 0; id < model.layer_count(); ++id) {
-    const Layer& layer = model.layer(id);
-    if (layer.kind != LayerKind::Attention || layer.operation.products.empty()) continue;
-    const auto [begin, end] = boost::inv_adjacent_vertices(id, model.graph());
-    double least = 0.0;
-    double most = 0.0;
-    for (auto input = begin; input != end; ++input) {
-      const double bytes = model.layer(*input).output_bytes;
-      least = input == begin ? bytes : std::min(least, bytes);
-      most = std::max(most, bytes);
-    }
-    if (std::distance(begin, end) < 2) return 0;
-    return std::llround(static_cast<double>(layer.operation.products.front().heads) * least / most);
+void expect_whole_key_heads(const Model& model, int tensor, FrameworkSettings& out) {
+  const std::int64_t heads = key_heads_of(model);
+  refuse_if(heads > 0 && heads % tensor != 0,
+            fmt::format("{} tensor-parallel ranks do not divide {} heads of keys and values", tensor, heads), out);
+}
+
+void expect_sequence_with_experts(const Model& model, const ModelParallel& parallel, FrameworkSettings& out) {
+  refuse_if(experts_of(model) > 0 && parallel.tensor > 1 && !parallel.sequence,
+            "with experts its tensor parallelism is sequence-parallel, too (sequence=true)", out);
+}
+
+void set_core_recompute(Recompute recompute, const std::function<void(const std::string&, SettingValue)>& set,
+                        FrameworkSettings& out) {
+  switch (recompute) {
+    case Recompute::None:
+      return;
+    case Recompute::Selective:
+      set("granularity", std::string("selective"));
+      return note_if(true, "it recomputes the core of attention alone; the plan recomputes norms and activations, too",
+                     out);
+    case Recompute::SelectiveOp:
+      return refuse_if(true, "it does not recompute every second product (recompute=selective-op)", out);
+    case Recompute::Full:
+      set("granularity", std::string("full"));
+      set("method", std::string("uniform"));
+      set("num_layers", std::int64_t{1});
+      return;
   }
-  return 0;
 }
 
 }  // namespace simsync::detail

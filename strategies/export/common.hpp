@@ -1,5 +1,6 @@
 // Private to this folder: what of a plan all frameworks are told, and what none of them can do.
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct PlanNumbers {
   std::int64_t gradient_bytes = 4;   ///< of an element as ranks exchange it
   std::int64_t parameter_bytes = 4;  ///< of an element as sharded parameters are gathered
 
+  /// Whether ranks share out state; in groups of one they do not.
+  [[nodiscard]] bool shares_state() const { return sharded && replicas > 1 && group > 1; }
   [[nodiscard]] int model_chunks() const { return parallel.pipeline * parallel.chunks; }
 };
 
@@ -31,8 +34,14 @@ struct PlanNumbers {
 FrameworkSettings begin_settings(const ExportQuestion& question);
 /// Refuses a model without blocks of attention, for frameworks that train transformers.
 void expect_transformer(const Model& model, FrameworkSettings& out);
-/// Heads of keys and values of a model's attention, by what it reads; 0 where queries, keys and values are one tensor.
-std::int64_t key_heads_of(const Model& model);
+/// Refuses tensor-parallel ranks that do not divide the heads of keys and values, for frameworks without copies of
+/// these.
+void expect_whole_key_heads(const Model& model, int tensor, FrameworkSettings& out);
+/// Refuses tensor parallelism of experts without sequence parallelism: Megatron-Core has none.
+void expect_sequence_with_experts(const Model& model, const ModelParallel& parallel, FrameworkSettings& out);
+/// What Megatron-Core, which NeMo runs on, is told to recompute: `set` gets `granularity`, `method`, `num_layers`.
+void set_core_recompute(Recompute recompute, const std::function<void(const std::string&, SettingValue)>& set,
+                        FrameworkSettings& out);
 /// Refuses `what` where `condition` holds.
 void refuse_if(bool condition, const std::string& what, FrameworkSettings& out);
 void note_if(bool condition, const std::string& what, FrameworkSettings& out);

@@ -55,7 +55,7 @@ private:
 
   void zero() {
     const char* section = "zero_optimization";
-    const bool shares = plan_.sharded && plan_.replicas > 1 && plan_.group > 1;
+    const bool shares = plan_.shares_state();
     in(section, "stage", std::int64_t{shares ? plan_.stage : 0});
     if (!shares)
       return note_if(plan_.overlaps && plan_.replicas > 1,

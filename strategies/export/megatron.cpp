@@ -1,6 +1,8 @@
 // Flags of Megatron-LM: megatron/training/arguments.py and the configuration classes that it reads, core_v0.19.0.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "models/precision.hpp"
 #include "strategies/export/common.hpp"
 #include "strategies/stage_model.hpp"
@@ -38,13 +40,12 @@ private:
     if (experts_of(question_.model) == 0) return;
     flag("expert-model-parallel-size", std::int64_t{plan_.parallel.experts});
     flag("moe-token-dispatcher-type", std::string("alltoall"));
-    refuse_if(plan_.parallel.tensor > 1 && !plan_.parallel.sequence,
-              "with experts its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
+    expect_sequence_with_experts(question_.model, plan_.parallel, out_);
   }
 
   /// validate_args asserts it.
   void environment() {
-    const bool fsdp = plan_.sharded && plan_.replicas > 1 && plan_.group > 1 && plan_.stage > 1;
+    const bool fsdp = plan_.shares_state() && plan_.stage > 1;
     note_if(fsdp, "CUDA_DEVICE_MAX_CONNECTIONS must not be 1 in the environment", out_);
     note_if(!fsdp && plan_.parallel.tensor > 1,
             "CUDA_DEVICE_MAX_CONNECTIONS must be 1 in the environment of devices before Blackwell", out_);
@@ -82,7 +83,7 @@ private:
   /// With one replica, or in shard groups of one, nothing is shared out.
   void data_parallel() {
     if (plan_.replicas == 1) return;
-    if (plan_.sharded && plan_.group > 1) return sharding();
+    if (plan_.shares_state()) return sharding();
     if (plan_.overlaps) flag("overlap-grad-reduce");
     buckets();
   }
@@ -121,21 +122,11 @@ private:
   }
 
   void recompute() {
-    switch (question_.strategy.graph.recompute) {
-      case Recompute::None:
-        return;
-      case Recompute::Selective:
-        flag("recompute-granularity", std::string("selective"));
-        return note_if(
-            true, "it recomputes the core of attention alone; the plan recomputes norms and activations, too", out_);
-      case Recompute::SelectiveOp:
-        return refuse_if(true, "it does not recompute every second product (recompute=selective-op)", out_);
-      case Recompute::Full:
-        flag("recompute-granularity", std::string("full"));
-        flag("recompute-method", std::string("uniform"));
-        flag("recompute-num-layers", std::int64_t{1});
-        return;
-    }
+    const auto set = [&](std::string name, SettingValue value) {
+      std::replace(name.begin(), name.end(), '_', '-');
+      flag("recompute-" + name, std::move(value));
+    };
+    set_core_recompute(question_.strategy.graph.recompute, set, out_);
   }
 
   /// Gradients of bf16 weights add up and travel in 32 bits unless it is told otherwise, those of fp16 in 16.

@@ -5,7 +5,6 @@
 
 #include "models/precision.hpp"
 #include "strategies/export/common.hpp"
-#include "strategies/split_layers.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -21,14 +20,13 @@ public:
     mesh();
     recompute();
     if (is_fsdp()) fsdp();
-    optimizer(shares() && plan_.stage == 1);
+    optimizer(plan_.shares_state() && plan_.stage == 1);
     return std::move(out_);
   }
 
 private:
-  [[nodiscard]] bool shares() const { return plan_.sharded && plan_.replicas > 1 && plan_.group > 1; }
   /// Which does not go with O2 (NLPFSDPStrategy).
-  [[nodiscard]] bool is_fsdp() const { return shares() && plan_.stage > 1; }
+  [[nodiscard]] bool is_fsdp() const { return plan_.shares_state() && plan_.stage > 1; }
 
   void model(const std::string& name, SettingValue value) {
     out_.settings.push_back({"model", name, std::move(value)});
@@ -58,13 +56,8 @@ private:
     model("tensor_model_parallel_size", std::int64_t{parallel.tensor});
     model("pipeline_model_parallel_size", std::int64_t{parallel.pipeline});
     if (parallel.experts > 1) model("expert_model_parallel_size", std::int64_t{parallel.experts});
-    refuse_if(experts_of(question_.model) > 0 && parallel.tensor > 1 && !parallel.sequence,
-              "with experts its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
-    if (const std::int64_t heads = key_heads_of(question_.model); heads > 0)
-      refuse_if(
-          heads % parallel.tensor != 0,
-          fmt::format("{} tensor-parallel ranks do not divide {} heads of keys and values", parallel.tensor, heads),
-          out_);
+    expect_sequence_with_experts(question_.model, parallel, out_);
+    expect_whole_key_heads(question_.model, parallel.tensor, out_);
     if (parallel.chunks > 1) model("virtual_pipeline_model_parallel_size", std::int64_t{parallel.chunks});
     model("sequence_parallel", parallel.sequence && parallel.tensor > 1);
     if (parallel.pipeline == 1) return;
@@ -78,21 +71,10 @@ private:
   }
 
   void recompute() {
-    switch (question_.strategy.graph.recompute) {
-      case Recompute::None:
-        return;
-      case Recompute::Selective:
-        model("activations_checkpoint_granularity", std::string("selective"));
-        return note_if(
-            true, "it recomputes the core of attention alone; the plan recomputes norms and activations, too", out_);
-      case Recompute::SelectiveOp:
-        return refuse_if(true, "it does not recompute every second product (recompute=selective-op)", out_);
-      case Recompute::Full:
-        model("activations_checkpoint_granularity", std::string("full"));
-        model("activations_checkpoint_method", std::string("uniform"));
-        model("activations_checkpoint_num_layers", std::int64_t{1});
-        return;
-    }
+    const auto set = [&](const std::string& name, SettingValue value) {
+      model("activations_checkpoint_" + name, std::move(value));
+    };
+    set_core_recompute(question_.strategy.graph.recompute, set, out_);
   }
 
   void fsdp() {

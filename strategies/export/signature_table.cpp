@@ -61,8 +61,7 @@ private:
 
   void add_variable(const Layer& layer, VariableId id, LayerSplit split) {
     const Variable& variable = model_.variable(id);
-    const bool shared =
-        std::holds_alternative<ShardedSynchronizer>(strategy_.variables[id].shards.front().synchronizer);
+    const bool shared = is_sharded(strategy_.variables[id]);
     const Sbp tensor = layout_of(variable, split);
     const bool kept_in_shares = shared && strategy_.graph.sharding.stage == 3;
     add_row(layer, "weight", variable.name, {kB, kept_in_shares ? kFirst : kB, tensor});

@@ -49,18 +49,16 @@ private:
     set("mixed_precision_param", std::string(precision == "fp32" ? "float32" : "bfloat16"));
     refuse_if(precision == "bf16" && question_.optimizer.master_weights,
               "with weights in bf16 it keeps no fp32 copies (precision=amp has weights in fp32)", out_);
-    refuse_if(
-        !sharded() && plan_.replicas > 1 && precision == "bf16" && plan_.gradient_bytes == size_of(DType::Float32),
-        "its DDP reduces gradients of weights in bf16 in bf16, the plan in fp32", out_);
+    refuse_if(!plan_.shares_state() && plan_.replicas > 1 && precision == "bf16" &&
+                  plan_.gradient_bytes == size_of(DType::Float32),
+              "its DDP reduces gradients of weights in bf16 in bf16, the plan in fp32", out_);
   }
 
-  [[nodiscard]] bool sharded() const { return plan_.sharded && plan_.replicas > 1 && plan_.group > 1; }
-
   void data_parallel() {
-    const int groups = sharded() ? plan_.replicas / plan_.group : plan_.replicas;
+    const int groups = plan_.shares_state() ? plan_.replicas / plan_.group : plan_.replicas;
     parallelism("data_parallel_replicate_degree", std::int64_t{groups});
-    parallelism("data_parallel_shard_degree", std::int64_t{sharded() ? plan_.group : 1});
-    if (sharded()) return fsdp();
+    parallelism("data_parallel_shard_degree", std::int64_t{plan_.shares_state() ? plan_.group : 1});
+    if (plan_.shares_state()) return fsdp();
     if (plan_.replicas == 1) return;
     refuse_if(!plan_.parallel.is_trivial(), "its DDP goes with no tensor or pipeline parallelism", out_);
     refuse_if(plan_.micro_steps > 1, "its DDP reduces gradients in every micro-step", out_);
@@ -95,11 +93,7 @@ private:
     parallelism("tensor_parallel_degree", std::int64_t{plan_.parallel.tensor});
     refuse_if(plan_.parallel.tensor > 1 && !plan_.parallel.sequence,
               "its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
-    if (const std::int64_t heads = key_heads_of(question_.model); heads > 0)
-      refuse_if(heads % plan_.parallel.tensor != 0,
-                fmt::format("{} tensor-parallel ranks do not divide {} heads of keys and values", plan_.parallel.tensor,
-                            heads),
-                out_);
+    expect_whole_key_heads(question_.model, plan_.parallel.tensor, out_);
     refuse_if(experts_of(question_.model) > 0, "its Llama 3, which these keys are of, has no experts", out_);
   }
 

@@ -66,10 +66,7 @@ bool can_cross(const Strategy& a, const Strategy& b) {
 }  // namespace
 
 Schedule schedule_of(const Strategy& strategy) {
-  const auto is_sharded = [](const VariableStrategy& entry) {
-    return std::holds_alternative<ShardedSynchronizer>(entry.shards.front().synchronizer);
-  };
-  if (std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded)) return Schedule::Sharded;
+  if (has_sharded(strategy)) return Schedule::Sharded;
   if (strategy.graph.pull_at_step_start) return Schedule::ReadAtStart;
   return strategy.graph.gate == Gate::PerVariable ? Schedule::Priority : Schedule::WaitFree;
 }

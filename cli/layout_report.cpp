@@ -34,7 +34,7 @@ LayoutFamily family_of(const Layout& layout) {
 const char* name_of(LayoutFamily family) {
   switch (family) {
     case LayoutFamily::Data:
-      return "data only";
+      return "neither";
     case LayoutFamily::Tensor:
       return "tensor";
     case LayoutFamily::Pipeline:
@@ -61,7 +61,7 @@ std::string layout_csv_header() {
   return csv_row({"model",       "cluster",   "workers",       "samples",      "tensor",     "pipeline",
                   "replicas",    "schedule",  "chunks",        "stage_blocks", "sequence",   "micro_batch",
                   "micro_steps", "recompute", "zero",          "splits",       "estimate_s", "replay_s",
-                  "solver",      "fits",      "missing_bytes", "experts"});
+                  "solver",      "fits",      "missing_bytes", "experts",      "context"});
 }
 
 std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& layout) {
@@ -89,7 +89,8 @@ std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& la
                   layout.solver,
                   cost.fits() ? "true" : "false",
                   number(cost.over.count),
-                  number(one.experts)});
+                  number(one.experts),
+                  number(one.context)});
 }
 
 }  // namespace simsync

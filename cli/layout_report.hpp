@@ -13,6 +13,7 @@ struct ShownLayout {
   EvaluatedLayout found;
   std::optional<Seconds> replayed;  ///< none: not replayed
   std::string solver;               ///< that replayed it
+  std::string obstacle;             ///< why nothing did
   [[nodiscard]] Seconds step() const { return replayed.value_or(found.cost.step); }
 };
 

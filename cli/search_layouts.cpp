@@ -61,14 +61,18 @@ public:
   [[nodiscard]] const LayoutQuestion& question() const { return question_; }
   [[nodiscard]] bool found() const { return !result_.evaluated.empty() && result_.evaluated.front().cost.fits(); }
 
-  /// Of these layouts, by their plans; those that are too large to simulate stay without a replay.
+  /// Of these layouts, by their plans; those that cannot be simulated, as too large, say why.
   std::vector<ShownLayout> replayed(const std::vector<EvaluatedLayout>& layouts, Solver solver) {
     std::vector<ShownLayout> out;
-    for (const EvaluatedLayout& one : layouts) out.push_back({.found = one, .replayed = {}, .solver = {}});
+    for (const EvaluatedLayout& one : layouts)
+      out.push_back({.found = one, .replayed = {}, .solver = {}, .obstacle = {}});
     (void)run_in_processes(
         out.size(), flags_.jobs, [&](std::size_t i) { return replay_text(layouts[i].layout, solver); },
         [&](std::size_t i, const std::string& text) {
-          if (text.empty()) return;
+          if (text.starts_with(kObstacle)) {
+            out[i].obstacle = text.substr(1);
+            return;
+          }
           out[i].replayed = Seconds{parse_number(text).value()};
           out[i].solver = name_of(solver);
         },
@@ -77,6 +81,8 @@ public:
   }
 
 private:
+  static constexpr char kObstacle = '!';  ///< begins what stands in the place of a number
+
   static PredictRequest request_of(const LayoutSearchFlags& flags, int workers) {
     PredictRequest request = flags.request;
     request.workers = workers;
@@ -89,8 +95,8 @@ private:
       Problem problem = prepare(question_.request_for(layout), inputs_);
       problem.options.solver = solver;
       return fmt::format("{:.17g}", replay(problem.plan, problem.cluster, problem.options).step.value());
-    } catch (const PlanError&) {
-      return {};
+    } catch (const PlanError& e) {
+      return kObstacle + std::string(e.what());
     }
   }
 
@@ -123,7 +129,7 @@ std::string step_text(const LayoutSearchFlags& flags, const LayoutQuestion& ques
   out += ")";
   out += shown.replayed
              ? fmt::format(", replayed ({}); estimate {}", shown.solver, format_seconds(shown.found.cost.step))
-             : ", estimated: too large to be replayed";
+             : fmt::format(", estimated; not replayed: {}", shown.obstacle);
   return out;
 }
 
@@ -153,7 +159,7 @@ std::string sent_text(const LayoutQuestion& question, const Layout& layout) {
   const auto add = [&](double bytes, const char* to) {
     if (bytes > 0.0) parts.push_back(fmt::format("{} {}", format_bytes(bytes), to));
   };
-  add(sent.split, "among ranks that share out layers");
+  add(sent.split, "among ranks that share out layers, experts or tokens");
   add(sent.stages, "between stages");
   add(sent.gradients, "among replicas");
   if (parts.empty()) return "nothing";
@@ -252,7 +258,7 @@ void print_cheapest(const LayoutSearchFlags& flags, LayoutRun& whole, const Show
     } catch (const InputError&) {
       continue;  // no mesh divides that
     }
-    if (!run->found()) break;
+    if (!run->found()) continue;
     const ShownLayout here = run->replayed({run->result().evaluated.front()}, Solver::Native).front();
     const double hours = node_hours(run->question(), here.step());
     if (hours >= least) continue;
@@ -289,9 +295,11 @@ void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std
   for (const EvaluatedLayout& one : run.result().evaluated) {
     const auto known = std::find_if(replayed.begin(), replayed.end(),
                                     [&](const ShownLayout& shown) { return shown.found.layout == one.layout; });
-    text += layout_csv_row(run.question(),
-                           known != replayed.end() ? *known : ShownLayout{.found = one, .replayed = {}, .solver = {}}) +
-            "\n";
+    text +=
+        layout_csv_row(run.question(), known != replayed.end()
+                                           ? *known
+                                           : ShownLayout{.found = one, .replayed = {}, .solver = {}, .obstacle = {}}) +
+        "\n";
   }
   if (flags.csv == "-") {
     std::cout << text;
@@ -301,8 +309,14 @@ void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std
 }
 
 [[noreturn]] void refuse(LayoutRun& run) {
-  if (run.result().evaluated.empty())
-    throw PlanError("no layout is possible; the first was refused: " + run.question().first_refusal());
+  if (run.result().evaluated.empty()) {
+    const std::string& why = run.question().first_refusal();
+    throw PlanError("no layout is possible; " + (why.empty()
+                                                     ? std::string("what space.* leaves of micro-batches, "
+                                                                   "experts, context and chunks divides neither "
+                                                                   "the samples nor the ranks of any mesh")
+                                                     : "the first was refused: " + why));
+  }
   const EvaluatedLayout& least = run.result().evaluated.front();
   throw InputError(fmt::format("none of {} layouts fits into memory; closest to it is {}",
                                run.result().evaluated.size(), text_of(least.layout, run.question().task())),

@@ -87,6 +87,7 @@ Tensor Builder::emit(const yaml::Node& at, const LayerSpec& spec, const std::vec
   layer.fp32_copies = spec.fp32_copies;
   layer.experts = spec.experts;
   const bool routed = std::any_of(inputs.begin(), inputs.end(), [](const Tensor& input) { return input.routed; });
+  expect_routed_alike(at, spec, inputs);
   layer.at_experts = spec.experts > 0 || (routed && spec.routing == LayerSpec::Routing::None);
   layer.operation = spec.operation;
   layer.operation.data_gradient = !only_data;
@@ -96,6 +97,19 @@ Tensor Builder::emit(const yaml::Node& at, const LayerSpec& spec, const std::vec
   Tensor output{.shape = spec.output, .producers = {id}, .data = false, .routed = leaves_routed};
   define(at, spec.name, output);
   return output;
+}
+
+void Builder::expect_routed_alike(const yaml::Node& at, const LayerSpec& spec,
+                                  const std::vector<Tensor>& inputs) const {
+  const auto routed = std::count_if(inputs.begin(), inputs.end(), [](const Tensor& input) { return input.routed; });
+  if (spec.experts > 0 && routed == 0)
+    refuse(at, fmt::format("'{}' has experts, and no 'dispatch' has sent them the rows that it reads", spec.name));
+  if (spec.routing == LayerSpec::Routing::Combine && routed == 0)
+    refuse(at, fmt::format("'{}' combines rows that no 'dispatch' has sent to experts", spec.name));
+  if (spec.routing == LayerSpec::Routing::Combine) return;
+  if (routed > 0 && (routed < static_cast<std::ptrdiff_t>(inputs.size()) || spec.kind == LayerKind::Loss ||
+                     spec.routing == LayerSpec::Routing::Dispatch))
+    refuse(at, fmt::format("'{}' reads rows that are still with experts: a 'combine' takes them back", spec.name));
 }
 
 void Builder::add_variables(const yaml::Node& at, const LayerSpec& spec, LayerId layer, std::int64_t order) {

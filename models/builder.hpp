@@ -76,6 +76,8 @@ public:
 
 private:
   void add_variables(const yaml::Node& at, const LayerSpec& spec, LayerId layer, std::int64_t order);
+  /// Rows that are with experts are read by themselves, and nobody else has experts.
+  void expect_routed_alike(const yaml::Node& at, const LayerSpec& spec, const std::vector<Tensor>& inputs) const;
 
   Model model_;
   const yaml::Document& document_;

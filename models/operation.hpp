@@ -47,6 +47,7 @@ struct Operation {
   std::vector<MatrixProduct> products;
   double pointwise_flops = 0.0;  ///< per sample: what a layer of products computes element by element between them
   double pointwise_bytes = 0.0;  ///< per sample: read and written by that (32-bit elements)
+  double key_value_bytes = 0.0;  ///< per sample: keys and values that all queries of an attention read, likewise
   /// The backward pass begins with the first product again (fused attention, which does not keep the scores).
   bool first_product_again = false;
   bool data_gradient = true;  ///< false for a layer that reads only the sample: nobody asks for its gradient

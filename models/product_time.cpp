@@ -33,8 +33,7 @@ double padded(double length) {
   return kTile * std::ceil(length / kTile);
 }
 
-Seconds time_of(const Shape& shape, const Roofline& roofline) {
-  const double rate = roofline.peak.value() * roofline.compute_efficiency;
+Seconds time_of(const Shape& shape, double rate, const Roofline& roofline) {
   const double memory = roofline.memory.value() * roofline.memory_efficiency;
   const double results = shape.count * shape.rows * shape.columns;
   const double tiled = shape.count * padded(shape.rows) * padded(shape.columns);
@@ -74,12 +73,26 @@ Shape second_gradient(const Shape& shape) {
 LayerTime time_of(const MatrixProduct& product, std::int64_t batch, const Roofline& roofline, bool data_gradient) {
   const Shape shape = shape_of(product, batch);
   const auto steps = static_cast<double>(product.steps);
-  Seconds backward = time_of(second_gradient(shape), roofline);
-  if (data_gradient) backward += time_of(first_gradient(shape), roofline);
-  return {.forward = steps * time_of(shape, roofline), .backward = steps * backward};
+  // The gradients are products of these matrices and of one like the result: their rows are as long.
+  const double rate = product_rate(product, roofline).value();
+  Seconds backward = time_of(second_gradient(shape), rate, roofline);
+  if (data_gradient) backward += time_of(first_gradient(shape), rate, roofline);
+  return {.forward = steps * time_of(shape, rate, roofline), .backward = steps * backward};
+}
+
+bool is_aligned(std::int64_t elements, double element_bytes) {
+  constexpr double kLoad = 16.0;
+  return std::fmod(static_cast<double>(elements) * element_bytes, kLoad) == 0.0;
 }
 
 }  // namespace
+
+FlopsPerSecond product_rate(const MatrixProduct& product, const Roofline& roofline) {
+  const double bytes = roofline.element_bytes;
+  const bool aligned = is_aligned(product.inner, bytes) && is_aligned(product.columns, bytes);
+  const double share = roofline.compute_efficiency;
+  return (aligned ? share : std::min(share, roofline.unaligned_efficiency.value_or(share))) * roofline.peak;
+}
 
 LayerTime product_time(const MatrixProduct& product, std::int64_t batch, const Roofline& roofline) {
   return time_of(product, batch, roofline, true);

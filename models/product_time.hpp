@@ -11,6 +11,10 @@
 
 namespace simsync {
 
+/// Rate of a large product. Its matrices lie in memory row by row, so that loads of 16 bytes begin at every row only
+/// where the inner axis and the columns are multiples of 16 bytes.
+FlopsPerSecond product_rate(const MatrixProduct& product, const Roofline& roofline);
+
 /// Forward and backward of one product for `batch` samples, each a kernel of its own; `batch` adds rows where the
 /// product has weights, else products. Backward is the gradients of both operands.
 ///
@@ -22,7 +26,7 @@ namespace simsync {
 ///
 ///     transfer = element_bytes count (m k + k n + m n) / memory
 ///
-/// where rate and memory are the shares of the peak rates that large products and copies reach. m' and n' are m and n
+/// where rate is product_rate and memory the share of the peak rate that large copies reach. m' and n' are m and n
 /// rounded up to tiles of 64. s is 1, 2, 4, 8 or 16: so many blocks share the inner axis and add up 32-bit partial
 /// sums. half_area is Hockney and Jesshope's n_1/2 of the result: what idles while the last tiles are computed.
 /// half_depth is that of the inner axis: a tile's first operands have to arrive before it computes, and its result has

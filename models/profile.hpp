@@ -20,6 +20,9 @@ struct Roofline {
   BytesPerSecond memory{1e11};      ///< device memory
   Seconds launch{5e-6};             ///< fixed cost of one kernel, hidden or not
   double compute_efficiency = 0.7;  ///< share of peak reached by a large matrix product or convolution
+  /// Share of peak reached by a large matrix product whose inner axis or columns are no multiple of 16 bytes; none: as
+  /// by others. models/README.md (Products) has the source.
+  std::optional<double> unaligned_efficiency = {};
   /// Rate of attention in one kernel, on large sequences; none: that of other products.
   std::optional<FlopsPerSecond> attention = {};
   double memory_efficiency = 0.75;  ///< share of memory bandwidth reached by a large copy

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "models/product_time.hpp"
 
 namespace simsync {
 namespace detail {
@@ -69,6 +70,14 @@ bool is_product(LayerKind kind) {
          kind == LayerKind::Recurrent;
 }
 
+/// A fused kernel of attention pads its tiles; of several products the slowest counts.
+FlopsPerSecond rate_of(const Layer& layer, const Roofline& roofline) {
+  FlopsPerSecond rate = roofline.compute_efficiency * roofline.peak;
+  if (layer.operation.first_product_again) return roofline.attention.value_or(rate);
+  for (const MatrixProduct& product : layer.operation.products) rate = std::min(rate, product_rate(product, roofline));
+  return rate;
+}
+
 /// Bytes of `variable` that one step touches.
 double touched_bytes(const Variable& variable, std::int64_t batch) {
   const auto bytes = static_cast<double>(variable.bytes().count);
@@ -83,9 +92,7 @@ LayerTime estimate_layer(const Model& model, LayerId id, const Roofline& rooflin
   const Layer& layer = model.layer(id);
   const LayerTraffic traffic = layer_traffic(model, id, batch, roofline.element_bytes);
   const auto samples = static_cast<double>(batch);
-  const FlopsPerSecond products{roofline.peak.value() * roofline.compute_efficiency};
-  const bool is_fused_attention = layer.operation.first_product_again;
-  const FlopsPerSecond rate = is_fused_attention ? roofline.attention.value_or(products) : products;
+  const FlopsPerSecond rate = rate_of(layer, roofline);
   const BytesPerSecond memory{roofline.memory.value() * roofline.memory_efficiency};
   const double saved = by_winograd(layer, roofline) ? kWinograd : 1.0;
   const auto pass = [&](const PassTraffic& moved, Flops per_sample) {

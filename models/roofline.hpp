@@ -23,9 +23,9 @@ namespace detail {
 /// Forward and backward of one layer for `batch` samples.
 ///
 /// A pass takes max(work / (peak e(work)), bytes / memory rate) + launch, with
-/// e(w) = compute_efficiency w / (w + half_efficiency): a kernel has to fill the device before it runs at full
-/// speed (Hockney and Jesshope's n_1/2). The curve applies to matrix products and convolutions; other kernels are
-/// bound by memory. A recurrent layer is as many kernels as it has steps.
+/// e(w) = share w / (w + half_efficiency), where share is compute_efficiency or that of product_rate: a kernel has to
+/// fill the device before it runs at full speed (Hockney and Jesshope's n_1/2). The curve applies to matrix products
+/// and convolutions; other kernels are bound by memory. A recurrent layer is as many kernels as it has steps.
 LayerTime estimate_layer(const Model& model, LayerId id, const Roofline& roofline, std::int64_t batch);
 
 /// Applying the optimizer: momentum SGD reads weight, gradient and momentum and writes weight and momentum, five

@@ -15,6 +15,9 @@ struct Operands {
   std::int64_t keys = 0;
   std::int64_t width = 0;      ///< of all query heads
   std::int64_t key_width = 0;  ///< of all key heads, and of all value heads
+
+  /// Of the keys alone, and of the values alone.
+  [[nodiscard]] double key_bytes() const { return 4.0 * static_cast<double>(keys) * static_cast<double>(key_width); }
 };
 
 /// Groups of `heads / key_heads` query heads share a key and a value head.
@@ -51,6 +54,7 @@ Tensor fused_attention(Statement& s, const std::string& name, const Operands& op
   spec.operation.products = {{operands.queries, features, keys, false, heads},
                              {operands.queries, keys, features, false, heads}};
   spec.operation.first_product_again = true;
+  spec.operation.key_value_bytes = 2.0 * operands.key_bytes();
   spec.forward_flops = spec.operation.flops();
   spec.backward_ratio = 2.5;  // both products have the same work
   return s.emit(spec, operands.tensors);
@@ -64,14 +68,14 @@ Tensor unfused_attention(Statement& s, const std::string& name, const Operands& 
   if (!elements_of(scores_shape)) s.refuse(fmt::format("the scores {} are too large", text_of(scores_shape)));
   const double product = 2.0 * static_cast<double>(operands.queries) * static_cast<double>(operands.keys) * width;
   const double elements = count_of(scores_shape);
-  const double key_bytes = 4.0 * static_cast<double>(operands.keys) * static_cast<double>(operands.key_width);
   const double query_bytes = 4.0 * static_cast<double>(operands.queries) * width;
 
   const std::int64_t features = operands.width / heads;
   LayerSpec scores{
       .name = name + ".scores", .kind = LayerKind::Attention, .output = scores_shape, .forward_flops = product};
   scores.backward_ratio = 2.0;
-  scores.input_bytes = query_bytes + key_bytes;
+  scores.input_bytes = query_bytes + operands.key_bytes();
+  scores.operation.key_value_bytes = operands.key_bytes();
   scores.operation.products = {{operands.queries, features, operands.keys, false, heads}};
   const Tensor raw = s.emit(scores, operands.tensors);
   // Scale, mask and softmax each read and write the scores: three passes of input instead of one.
@@ -96,7 +100,8 @@ Tensor unfused_attention(Statement& s, const std::string& name, const Operands& 
                     .output = {operands.queries, operands.width},
                     .forward_flops = product};
   context.backward_ratio = 2.0;
-  context.input_bytes = 4.0 * elements + key_bytes;
+  context.input_bytes = 4.0 * elements + operands.key_bytes();
+  context.operation.key_value_bytes = operands.key_bytes();
   context.operation.products = {{operands.queries, operands.keys, features, false, heads}};
   return s.emit(context, sources);
 }

@@ -64,6 +64,8 @@ struct DeviceClass {
   Bytes memory;
   Seconds launch{5e-6};
   std::map<std::string, double> compute_efficiency;  ///< by precision
+  std::map<std::string, double>
+      unaligned_efficiency;  ///< of products of rows that are no multiple of 16 bytes; as above
   double memory_efficiency = 0.8;
   /// Share of the peak of two bytes an element (bf16, or fp16) that attention in one kernel reaches; none: as large
   /// products do.

@@ -59,6 +59,7 @@ void visit(V& v, DeviceClass& device) {
   v.may("memory", device.memory, kSize);
   v.may("launch", device.launch, kTime);
   v.table("compute_efficiency", device.compute_efficiency, kShare, known_precisions());
+  v.table("unaligned_efficiency", device.unaligned_efficiency, kShare, known_precisions());
   v.may("memory_efficiency", device.memory_efficiency, kShare);
   v.may("attention_efficiency", device.attention_efficiency, kShare);
   v.may("half_efficiency", device.half_efficiency, kWork);

@@ -32,6 +32,7 @@ constexpr const char* kNone = "none";
 constexpr const char* kTensor = "tensor";
 constexpr const char* kPipeline = "pipeline";
 constexpr const char* kExperts = "experts";
+constexpr const char* kContext = "context";
 constexpr const char* kSchedule = "schedule";
 const OptionInfo kStreams{"streams_per_server", "1", "concurrent streams between a worker and a server"};
 
@@ -89,6 +90,8 @@ std::vector<OptionInfo> model_parallel_options() {
       {kTensor, "1", "ranks next to each other that split every layer (Megatron-LM's tensor parallelism)"},
       {kPipeline, "1", "stages that compute one run of layers after another"},
       {kExperts, "1", "replicas next to each other that share out experts (expert parallelism)"},
+      {kContext, "1",
+       "replicas next to each other that share out the tokens of the same samples (context parallelism)"},
       {kSchedule, "1f1b", "order of a stage's micro-steps: gpipe, 1f1b, interleaved, zero-bubble"},
       {"chunks", "1", "runs of layers on a stage; interleaved: 2 or more"},
       {"sequence", "false",
@@ -96,6 +99,9 @@ std::vector<OptionInfo> model_parallel_options() {
       {"tensor_overlap", "false",
        "true: with sequence, what tensor-parallel ranks exchange runs beside the product before or after it (NeMo's "
        "tp_comm_overlap, torchtitan's async TP)"},
+      {"context_overlap", "false",
+       "true: keys and values that context-parallel ranks exchange come while attention computes (ring attention); "
+       "false: before it"},
       {"splits", "",
        "layers that tensor-parallel ranks share out otherwise than Megatron-LM would: LAYER:SPLIT+... with whole, "
        "columns, rows, features, tokens or vocabulary"},
@@ -120,10 +126,12 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.tensor = static_cast<int>(options.integer(kTensor, 1, request.workers));
   out.pipeline = static_cast<int>(options.integer(kPipeline, 1, request.workers));
   out.experts = static_cast<int>(options.integer(kExperts, 1, request.workers));
+  out.context = static_cast<int>(options.integer(kContext, 1, request.workers));
   out.schedule = options.one_of(kSchedule, pipeline_schedule_words());
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
   out.sequence = options.boolean("sequence");
   out.tensor_overlap = options.boolean("tensor_overlap");
+  out.context_overlap = options.boolean("context_overlap");
   out.splits = parse_split_choices(options.text("splits"));
   out.blocks = options.one_of("stage_blocks", stage_blocks_words());
   out.host = {.launch = options.seconds("launch_cost"),
@@ -134,8 +142,11 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
     options.fail(request.workers % out.tensor != 0 ? kTensor : kPipeline,
                  fmt::format("replicas of {} tensor-parallel ranks x {} stages do not divide {} workers", out.tensor,
                              out.pipeline, request.workers));
-  if (const int replicas = request.workers / out.ranks(); replicas % out.experts != 0)
+  const int replicas = request.workers / out.ranks();
+  if (replicas % out.experts != 0)
     options.fail(kExperts, fmt::format("{} expert-parallel ranks do not divide {} replicas", out.experts, replicas));
+  if (replicas % out.context != 0)
+    options.fail(kContext, fmt::format("{} context-parallel ranks do not divide {} replicas", out.context, replicas));
   return out;
 }
 

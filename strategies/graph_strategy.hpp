@@ -128,8 +128,10 @@ struct GraphStrategy {
   /// Whether the servers and the workers of a host are one process (TensorFlow), so that what they send to another host
   /// takes turns on one connection. false: processes of their own, each with connections of its own.
   bool shared_process = false;
-  /// Of the model; each has a batch of its own.
+  /// Of the model's parameters.
   [[nodiscard]] int replicas() const { return workers / parallel.ranks(); }
+  /// Those with samples of their own: context-parallel replicas share a batch.
+  [[nodiscard]] int batches() const { return replicas() / parallel.context; }
   friend bool operator==(const GraphStrategy&, const GraphStrategy&) = default;
 };
 

@@ -47,15 +47,22 @@ struct ModelParallel {
   /// Replicas next to each other that share out the experts of a mixture of experts: each has all else, and sends rows
   /// to the experts of the others (expert parallelism, Lepikhin et al., "GShard", 2020). They divide the replicas.
   int experts = 1;
+  /// Replicas next to each other that compute the same samples, each an equal share of their tokens (context
+  /// parallelism). Each has all parameters, and gathers keys and values of all tokens before attention (Llama Team,
+  /// "The Llama 3 Herd of Models", 2024, section 3.3.2). They divide the replicas.
+  int context = 1;
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   int chunks = 1;  ///< runs of layers on a stage
   /// What no layer splits is shared out by tokens among the tensor-parallel ranks (sequence parallelism, Korthikanti et
   /// al., "Reducing Activation Recomputation in Large Transformer Models", 2022).
   bool sequence = false;
-  /// With `sequence`: all-gathers run beside the product that reads their result, reduce-scatters beside the product that
-  /// gives what they reduce, as where both are cut into pieces (Transformer Engine's userbuffers, PyTorch's asynchronous
-  /// tensor parallelism). The longer of the two counts; the first piece, which nothing hides, is left out.
+  /// With `sequence`: all-gathers run beside the product that reads their result, reduce-scatters beside the product
+  /// that gives what they reduce, as where both are cut into pieces (Transformer Engine's userbuffers, PyTorch's
+  /// asynchronous tensor parallelism). The longer of the two counts; the first piece, which nothing hides, is left out.
   bool tensor_overlap = false;
+  /// What context-parallel ranks exchange runs beside the attention that needs it, as keys and values that go round a
+  /// ring do (Liu et al., "Ring Attention", 2023). The longer of the two counts.
+  bool context_overlap = false;
   /// Layers that tensor-parallel ranks share out otherwise than by the rule (splits_of); the first that matches counts.
   std::vector<SplitChoice> splits = {};
   StageBlocks blocks = StageBlocks::Even;
@@ -68,8 +75,8 @@ struct ModelParallel {
   [[nodiscard]] PipelineShape shape(int micro_steps) const {
     return {.schedule = schedule, .stages = pipeline, .micro_batches = micro_steps, .chunks = chunks};
   }
-  /// Whether every rank has the whole model.
-  [[nodiscard]] bool is_trivial() const { return ranks() == 1 && experts == 1; }
+  /// Whether every rank computes whole samples of the whole model.
+  [[nodiscard]] bool is_trivial() const { return ranks() == 1 && experts == 1 && context == 1; }
 };
 
 /// Where a rank stands in the mesh.
@@ -86,12 +93,14 @@ public:
       : tensor_(parallel.tensor),
         stages_(parallel.pipeline),
         replicas_(workers / parallel.ranks()),
-        experts_(parallel.experts) {}
+        experts_(parallel.experts),
+        context_(parallel.context) {}
 
   [[nodiscard]] int tensor() const { return tensor_; }
   [[nodiscard]] int stages() const { return stages_; }
   [[nodiscard]] int replicas() const { return replicas_; }
   [[nodiscard]] int experts() const { return experts_; }  ///< expert-parallel ranks
+  [[nodiscard]] int context() const { return context_; }  ///< context-parallel ranks
   [[nodiscard]] int ranks() const { return tensor_ * replicas_ * stages_; }
   [[nodiscard]] int rank_at(const MeshPlace& place) const {
     return (place.stage * replicas_ + place.replica) * tensor_ + place.tensor;
@@ -105,6 +114,7 @@ private:
   int stages_;
   int replicas_;
   int experts_;
+  int context_;
 };
 
 }  // namespace simsync

@@ -149,10 +149,12 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("tensor", [&](const yaml::Node& n) { parallel.tensor = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("pipeline", [&](const yaml::Node& n) { parallel.pipeline = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("experts", [&](const yaml::Node& n) { parallel.experts = static_cast<int>(n.integer(1, kMostRanks)); });
+  m.maybe("context", [&](const yaml::Node& n) { parallel.context = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("schedule", [&](const yaml::Node& n) { parallel.schedule = n.one_of(pipeline_schedule_words()); });
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
   m.maybe("tensor_overlap", [&](const yaml::Node& n) { parallel.tensor_overlap = n.boolean(); });
+  m.maybe("context_overlap", [&](const yaml::Node& n) { parallel.context_overlap = n.boolean(); });
   m.maybe("splits", [&](const yaml::Node& n) {
     try {
       parallel.splits = parse_split_choices(n.text());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -15,8 +16,8 @@
 namespace simsync {
 namespace {
 
-std::vector<LayerId> inputs_of(const Model& model, LayerId id) {
-  const auto [begin, end] = boost::inv_adjacent_vertices(id, model.graph());
+std::vector<LayerId> readers_of(const Model& model, LayerId id) {
+  const auto [begin, end] = boost::adjacent_vertices(id, model.graph());
   return {begin, end};
 }
 
@@ -42,7 +43,6 @@ public:
   SplitRule(const Model& model, const ModelParallel& parallel)
       : model_(model),
         parallel_(parallel),
-        experts_(experts_of(model)),
         by_samples_(has_layers_of_samples(model)),
         rest_(parallel.sequence || by_samples_ ? LayerSplit::Tokens : LayerSplit::Whole) {}
 
@@ -52,7 +52,7 @@ public:
       case LayerKind::Embedding:
         return by_samples_ ? LayerSplit::Tokens : LayerSplit::Vocabulary;
       case LayerKind::Dense:
-        if (is_router(layer)) return rest_;
+        if (is_router(id)) return rest_;
         if (layer.experts == 0 && layer.dense_rows <= 0.0) refuse(model_, layer, "it multiplies rows that are sampled");
         return reads_features ? LayerSplit::Rows : LayerSplit::Columns;
       case LayerKind::Attention:
@@ -76,15 +76,23 @@ public:
   }
 
 private:
-  [[nodiscard]] bool is_router(const Layer& layer) const {
-    if (experts_ == 0 || layer.experts > 0 || layer.variables.empty()) return false;
+  /// It has an output for each expert and reads what is dispatched to them.
+  [[nodiscard]] bool is_router(LayerId id) const {
+    const Layer& layer = model_.layer(id);
+    if (layer.experts > 0 || layer.variables.empty()) return false;
     const std::vector<std::int64_t>& shape = model_.variable(layer.variables.front()).shape;
-    return !shape.empty() && shape.front() == experts_;
+    const std::vector<LayerId> read = inputs_of(model_, id);
+    for (const LayerId input : read)
+      for (const LayerId dispatch : readers_of(model_, input))
+        for (const LayerId reader : readers_of(model_, dispatch))
+          if (model_.layer(reader).experts > 0 && !model_.layer(dispatch).at_experts && !shape.empty() &&
+              shape.front() == model_.layer(reader).experts)
+            return true;
+    return false;
   }
 
   const Model& model_;
   const ModelParallel& parallel_;
-  int experts_;
   bool by_samples_;
   LayerSplit rest_;
 };
@@ -126,48 +134,36 @@ std::optional<ProductAxis> cut_of(LayerSplit split) {
   return std::nullopt;
 }
 
-/// How tensor-parallel ranks bring a tensor from one layout into another.
-BoxingOp conversion(Sbp from, Sbp to) {
-  constexpr int kSeveral = 2;  // of one rank nothing is converted; of more the operation is the same
-  const auto op = boxing_op(from, to, kSeveral);
-  SIMSYNC_ASSERT(op && *op != BoxingOp::ZeroFill);  // no layer asks for a partial sum
-  return *op;
+/// One of so many equal parts, without the variables. Keys and values are cut along their heads alone.
+Layer share_of(const Layer& layer, LayerSplit split, int ranks) {
+  Layer out = layer;
+  out.variables.clear();
+  if (split == LayerSplit::Whole || ranks == 1) return out;
+  const double share = 1.0 / ranks;
+  const bool computes_all = split == LayerSplit::Vocabulary;  // every row is looked up, or left zero
+  const bool reads_part = layouts_of(split).input.is_split();
+  const bool writes_part = layouts_of(split).output.is_split();
+  if (!computes_all) {
+    out.forward_flops = share * layer.forward_flops;
+    out.backward_flops = share * layer.backward_flops;
+    out.operation.pointwise_flops *= share;
+    out.operation.pointwise_bytes *= share;
+  }
+  if (reads_part) out.input_bytes *= share;
+  if (writes_part) {
+    out.output_bytes *= share;
+    out.mask_bytes *= share;
+  }
+  if (split == LayerSplit::Tokens) out.dense_rows *= share;
+  if (split == LayerSplit::Features) out.operation.key_value_bytes *= share;
+  for (MatrixProduct& product : out.operation.products) {
+    if (split == LayerSplit::Features && product.heads % ranks != 0)
+      throw PlanError(fmt::format("layer '{}' has {} heads, which {} tensor-parallel ranks do not divide evenly",
+                                  layer.name, product.heads, ranks));
+    if (const auto axis = cut_of(split)) product = part_of(product, {.axis = *axis, .parts = ranks});
+  }
+  return out;
 }
-
-/// How and where ranks have an activation or a gradient of one.
-struct Held {
-  Sbp layout;
-  bool at_experts = false;
-};
-
-/// What becomes of one tensor for all that read it.
-class TensorConversions {
-public:
-  /// `bytes` of the tensor as all tensor-parallel ranks have it. Keeps a reference.
-  TensorConversions(const ModelParallel& parallel, double bytes) : parallel_(parallel), bytes_(bytes) {}
-
-  /// What one reader asks for, if none has before.
-  void add(const Held& from, const Held& to, std::vector<TensorBoxing>& out) {
-    if (!done_.insert({to.at_experts, from.layout, to.layout}).second) return;
-    if (to.at_experts && !from.at_experts) cross(from.layout, out);
-    const BoxingOp op = conversion(from.layout, to.layout);
-    if (op != BoxingOp::None && op != BoxingOp::Slice) out.push_back({.op = op, .bytes = bytes_});
-    if (from.at_experts && !to.at_experts) cross(to.layout, out);
-  }
-
-private:
-  /// Between the expert-parallel ranks, as a tensor-parallel rank has it; once for all readers.
-  void cross(Sbp layout, std::vector<TensorBoxing>& out) {
-    if (parallel_.experts == 1 || std::exchange(crossed_, true)) return;
-    const double own = layout.is_split() ? bytes_ / parallel_.tensor : bytes_;
-    out.push_back({.op = BoxingOp::AllToAll, .bytes = parallel_.experts * own, .group = BoxingGroup::Experts});
-  }
-
-  const ModelParallel& parallel_;
-  double bytes_;
-  bool crossed_ = false;
-  std::set<std::tuple<bool, Sbp, Sbp>> done_;
-};
 
 /// Ceiling of a / b.
 std::int64_t part(std::int64_t a, std::int64_t b) {
@@ -175,6 +171,11 @@ std::int64_t part(std::int64_t a, std::int64_t b) {
 }
 
 }  // namespace
+
+std::vector<LayerId> inputs_of(const Model& model, LayerId id) {
+  const auto [begin, end] = boost::inv_adjacent_vertices(id, model.graph());
+  return {begin, end};
+}
 
 int experts_of(const Model& model) {
   for (LayerId id = 0; id < model.layer_count(); ++id)
@@ -258,65 +259,25 @@ void check_samples(const Model& model, const ModelParallel& parallel, std::int64
                   batch, parallel.tensor, model.name()));
 }
 
-LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits, const ModelParallel& parallel) {
-  const std::size_t layers = model.layer_count();
-  LayerBoxings out{.before_forward = std::vector<std::vector<TensorBoxing>>(layers),
-                   .before_backward = std::vector<std::vector<TensorBoxing>>(layers)};
-  for (LayerId id = 0; id < layers; ++id) {
+std::optional<std::string> obstacle_to_context(const Model& model, int ranks) {
+  for (LayerId id = 0; id < model.layer_count() && ranks > 1; ++id) {
     const Layer& layer = model.layer(id);
-    const ActivationLayouts here = layouts_of(splits[id]);
-    TensorConversions forward(parallel, layer.output_bytes);
-    TensorConversions backward(parallel, layer.output_bytes);
-    LayerId last_columns = layers;
-    auto [next, end] = boost::adjacent_vertices(id, model.graph());
-    std::set<LayerId> readers(next, end);
-    for (const LayerId reader : readers) {
-      const ActivationLayouts there = layouts_of(splits[reader]);
-      const bool there_at_experts = model.layer(reader).at_experts;
-      forward.add({here.output, layer.at_experts}, {there.input, there_at_experts}, out.before_forward[reader]);
-      backward.add({there.input_grad, there_at_experts}, {here.output_grad, layer.at_experts}, out.before_backward[id]);
-      if (splits[reader] == LayerSplit::Columns) last_columns = reader;
-    }
-    if (here.output == kByTokens && last_columns < layers)
-      out.before_backward[last_columns].push_back({.op = BoxingOp::AllGather, .bytes = layer.output_bytes});
+    if (is_of_samples(layer.kind)) return fmt::format("layer '{}' looks at whole samples", layer.name);
+    if (layer.kind == LayerKind::Attention && layer.operation.key_value_bytes <= 0.0)
+      return fmt::format("the keys and values of layer '{}' are not known", layer.name);
+    if (layer.kind == LayerKind::Dense && std::fmod(layer.dense_rows, ranks) != 0.0)
+      return fmt::format("the {} rows of layer '{}' do not divide", layer.dense_rows, layer.name);
   }
-  constexpr double kNumbers = 3.0;
-  constexpr double kWidth = 4.0;
-  for (LayerId id = 0; id < layers; ++id) {
-    if (model.layer(id).kind != LayerKind::Loss || splits[id] != LayerSplit::Features) continue;
-    for (const LayerId input : inputs_of(model, id))
-      out.before_forward[id].push_back(
-          {.op = BoxingOp::AllReduce, .bytes = kNumbers * kWidth * model.layer(input).dense_rows});
-  }
-  return out;
+  return std::nullopt;
 }
 
-Layer part_of(const Layer& layer, LayerSplit split, int ranks) {
-  Layer out = layer;
-  out.variables.clear();
-  if (split == LayerSplit::Whole || ranks == 1) return out;
-  const double share = 1.0 / ranks;
-  const bool computes_all = split == LayerSplit::Vocabulary;  // every row is looked up, or left zero
-  const bool reads_part = layouts_of(split).input.is_split();
-  const bool writes_part = layouts_of(split).output.is_split();
-  if (!computes_all) {
-    out.forward_flops = share * layer.forward_flops;
-    out.backward_flops = share * layer.backward_flops;
-    out.operation.pointwise_flops *= share;
-    out.operation.pointwise_bytes *= share;
-  }
-  if (reads_part) out.input_bytes *= share;
-  if (writes_part) {
-    out.output_bytes *= share;
-    out.mask_bytes *= share;
-  }
-  if (split == LayerSplit::Tokens) out.dense_rows *= share;
-  for (MatrixProduct& product : out.operation.products) {
-    if (split == LayerSplit::Features && product.heads % ranks != 0)
-      throw PlanError(fmt::format("layer '{}' has {} heads, which {} tensor-parallel ranks do not divide evenly",
-                                  layer.name, product.heads, ranks));
-    if (const auto axis = cut_of(split)) product = part_of(product, {.axis = *axis, .parts = ranks});
-  }
+Layer part_of(const Layer& layer, LayerSplit split, const ModelParallel& parallel) {
+  Layer out = share_of(layer, split, parallel.tensor);
+  if (parallel.context == 1) return out;
+  const double keys = out.operation.key_value_bytes;
+  const double queries = out.input_bytes - keys;
+  out = share_of(out, LayerSplit::Tokens, parallel.context);
+  if (keys > 0.0) out.input_bytes = queries / parallel.context + keys;
   return out;
 }
 

@@ -1,9 +1,11 @@
-// Which part of every layer a tensor-parallel rank computes, and what the ranks have to exchange for it.
+// Which part of every layer a rank computes, where several compute a replica together.
 //
 // Activations count as matrices of [tokens, features], whatever their axes; tokens are those of all samples. Their
 // layouts and what converts one into another are those of strategies/sbp.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "models/model.hpp"
@@ -14,6 +16,9 @@ namespace simsync {
 
 inline constexpr Sbp kByTokens = Sbp::split(0);    ///< rows of an activation
 inline constexpr Sbp kByFeatures = Sbp::split(1);  ///< its last axis: columns, heads, a part of the vocabulary
+
+/// The layers that a layer reads.
+std::vector<LayerId> inputs_of(const Model& model, LayerId id);
 
 /// Experts of a mixture of experts: of its first layer that has any. 0: it is none.
 int experts_of(const Model& model);
@@ -44,35 +49,13 @@ std::vector<LayerSplit> splits_of(const Model& model, const ModelParallel& paral
 /// @throws PlanError if they do not.
 void check_samples(const Model& model, const ModelParallel& parallel, std::int64_t batch);
 
-/// Ranks that convert a tensor together.
-enum class BoxingGroup : std::uint8_t {
-  Tensor,   ///< tensor-parallel ranks
-  Experts,  ///< expert-parallel ranks: rows go to the experts that they meet, and back
-};
+/// Why context-parallel ranks cannot share out the tokens of a model: a layer looks at whole samples, or its rows do
+/// not divide. None: they can.
+std::optional<std::string> obstacle_to_context(const Model& model, int ranks);
 
-/// What ranks exchange to convert one tensor.
-struct TensorBoxing {
-  BoxingOp op = BoxingOp::None;
-  double bytes = 0.0;  ///< of the whole tensor that these ranks have together, per sample, in 32-bit elements
-  BoxingGroup group = BoxingGroup::Tensor;
-};
-
-/// By layer: what happens before its forward and before its backward pass. Slices send nothing and are left out.
-struct LayerBoxings {
-  std::vector<std::vector<TensorBoxing>> before_forward;
-  std::vector<std::vector<TensorBoxing>> before_backward;
-};
-/// Tensors that several layers read in one layout are converted once. A layer that is split by columns and keeps only
-/// its tokens' share of its input gathers it once more for its backward pass (Megatron-LM). A loss over a split
-/// vocabulary exchanges three numbers a row: the largest logit, the sum of exponentials and the target's logit.
-///
-/// Rows of a mixture of experts cross its expert-parallel ranks twice in each pass, evenly spread over the experts: as
-/// a tensor-parallel rank has them before they are converted for the experts, and after they were converted back.
-LayerBoxings layer_boxings(const Model& model, const std::vector<LayerSplit>& splits, const ModelParallel& parallel);
-
-/// What one of so many ranks computes of a layer, without its variables. @throws PlanError where heads do not divide
-/// evenly among the ranks.
-Layer part_of(const Layer& layer, LayerSplit split, int ranks);
+/// What one rank computes of a layer, without its variables: of what tensor-parallel ranks share out as `split` says
+/// its share of the tokens. @throws PlanError where heads do not divide evenly among the ranks.
+Layer part_of(const Layer& layer, LayerSplit split, const ModelParallel& parallel);
 /// The shape of what it holds of a variable: the largest part where an axis does not divide evenly.
 std::vector<std::int64_t> part_of(const Variable& variable, LayerSplit split, int ranks);
 

@@ -106,8 +106,7 @@ private:
         if (*input < run.begin && std::find(read.begin(), read.end(), *input) == read.end()) read.push_back(*input);
     }
     Layer layer{.name = fmt::format("received {}", whole_.layer(run.begin).name), .kind = LayerKind::Elementwise};
-    for (const LayerId id : read)
-      layer.output_bytes += part_of(whole_.layer(id), splits_[id], parallel_.tensor).output_bytes;
+    for (const LayerId id : read) layer.output_bytes += part_of(whole_.layer(id), splits_[id], parallel_).output_bytes;
     const double bytes = layer.output_bytes;
     const LayerId id = out.model.add_layer(std::move(layer), {});
     for (const LayerId whole : read) local_[whole] = id;
@@ -124,7 +123,7 @@ private:
     std::sort(inputs.begin(), inputs.end());
     inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
     const Layer& layer = whole_.layer(id);
-    const LayerId local = out.model.add_layer(part_of(layer, splits_[id], parallel_.tensor), inputs);
+    const LayerId local = out.model.add_layer(part_of(layer, splits_[id], parallel_), inputs);
     local_[id] = local;
     out.layer_of.emplace_back(id);
     out.boxing.before_forward.push_back(steps_.before_forward[id]);
@@ -150,6 +149,7 @@ private:
     Variable part = whole_.variable(id);
     part.shape = part_of(part, split, parallel_.tensor);
     part.layer = layer;
+    part.lookups_per_sample /= parallel_.context;
     out.model.add_variable(std::move(part));
     out.variable_of.push_back(id);
     const bool of_tokens = split == LayerSplit::Tokens && parallel_.tensor > 1;
@@ -196,6 +196,9 @@ std::vector<StageModel> stage_models(const Model& model, const ModelParallel& pa
   if (parallel.experts > 1 && experts_of(model) == 0)
     throw PlanError(
         fmt::format("model '{}' has no experts that {} ranks could share out", model.name(), parallel.experts));
+  if (const auto obstacle = obstacle_to_context(model, parallel.context))
+    throw PlanError(fmt::format("{} context-parallel ranks cannot share out the tokens of model '{}': {}",
+                                parallel.context, model.name(), *obstacle));
   std::vector<StageModel> out;
   Builder builder(model, parallel);
   for (int stage = 0; stage < parallel.pipeline; ++stage) out.push_back(builder.stage(stage));

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "strategies/layer_boxing.hpp"
 #include "strategies/model_parallel.hpp"
 #include "strategies/pipeline/stage_blocks.hpp"
-#include "strategies/split_layers.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync {
@@ -47,8 +47,9 @@ BlockCounts blocks_by_chunk(const Model& model, const ModelParallel& parallel);
 
 /// By stage. Blocks (blocks_of) are never cut; what is before the first block belongs to the first chunk, what is after
 /// the last to the last. The model itself where the strategy is trivial. Expert-parallel ranks have equal numbers of
-/// experts, of which a rank's model names the first. @throws PlanError as blocks_by_chunk, for layers that cannot be
-/// split and for experts that do not divide evenly.
+/// experts, of which a rank's model names the first. @throws PlanError as blocks_by_chunk, for tokens
+/// that context-parallel ranks cannot share out (obstacle_to_context), for layers that cannot be split and for experts
+/// that do not divide evenly.
 std::vector<StageModel> stage_models(const Model& model, const ModelParallel& parallel);
 
 /// The whole model's strategy, of the variables that a stage has. They are not cut.

@@ -147,6 +147,8 @@ void check_model_parallel(const Strategy& strategy) {
   const int replicas = strategy.graph.replicas();
   if (parallel.experts < 1 || replicas % parallel.experts != 0)
     fail(fmt::format("{} expert-parallel ranks do not divide {} replicas", parallel.experts, replicas));
+  if (parallel.context < 1 || replicas % parallel.context != 0)
+    fail(fmt::format("{} context-parallel ranks do not divide {} replicas", parallel.context, replicas));
   check(parallel.shape(strategy.graph.micro_steps));
   for (const Seconds cost : {parallel.host.launch, parallel.host.check, parallel.host.transfer})
     if (cost.value() < 0.0) fail("a time must not be negative");
@@ -157,8 +159,8 @@ void check_model_parallel(const Strategy& strategy) {
     const bool encoded = how.compressor != Compressor::None && how.compressor != Compressor::Fp16;
     if (!whole || encoded)
       fail(
-          "replicas of several ranks all-reduce or shard whole gradients: no servers, cut variables, sufficient "
-          "factors or encodings but fp16");
+          "replicas of several ranks, and those that share out experts or tokens, all-reduce or shard whole gradients: "
+          "no servers, cut variables, sufficient factors or encodings but fp16");
   }
 }
 

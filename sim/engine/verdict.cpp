@@ -160,8 +160,8 @@ std::optional<NicLoad> busiest_nic(const Problem& problem, const Explanation& ex
 std::string comparison_verdict(const ComparedSide& a, const ComparedSide& b) {
   // Of different numbers of samples the rate counts.
   const auto rate = [](const ComparedSide& side) {
-    const int replicas = side.problem.strategy.graph.replicas() - side.problem.plan.progress.backups;
-    return static_cast<double>(side.problem.samples()) * replicas / side.prediction.step.value();
+    const int batches = side.problem.strategy.graph.batches() - side.problem.plan.progress.backups;
+    return static_cast<double>(side.problem.samples()) * batches / side.prediction.step.value();
   };
   const bool a_faster = rate(a) > rate(b);
   const ComparedSide& faster = a_faster ? a : b;

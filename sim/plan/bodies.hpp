@@ -25,7 +25,7 @@ enum class Phase : std::uint8_t {
   Update,
   Pull,
   Synchronize,
-  SplitLayer,   ///< what tensor-parallel ranks exchange of a layer
+  SplitLayer,   ///< what ranks that share out layers, experts or tokens exchange of a layer
   Activations,  ///< of a micro-step from stage to stage, or their gradients back
   Start
 };

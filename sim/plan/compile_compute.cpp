@@ -114,8 +114,7 @@ private:
     for (auto* ops : {&step.forward, &step.backward, &step.backward_begin, &step.input_gradient})
       ops->resize(w_.model.layer_count(), -1);
     w_.micro_steps.assign(static_cast<std::size_t>(w_.profile.micro_steps), step);
-    if (parallel.tensor > 1) streams_.try_emplace(BoxingGroup::Tensor, w_, w_.tensor, QueueId{-1});
-    if (parallel.experts > 1) streams_.try_emplace(BoxingGroup::Experts, w_, w_.experts, QueueId{-1});
+    for (const auto& [group, grouping] : w_.boxing) streams_.try_emplace(group, w_, grouping, QueueId{-1});
     if (parallel.host.any()) launches_.emplace(w_);
     for (const StageTask& task : stage_order(shape, w_.stage_number)) {
       const bool passes = task.kind != StageTask::Kind::BackwardWeight;
@@ -197,7 +196,7 @@ private:
       const auto [primitive, bytes] = collective_of(step.op, w_.profile.activation_bytes(step.bytes), stream.ranks());
       Reason reason{Phase::SplitLayer, w_.layer_number(layer),
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
-      if (step.group == BoxingGroup::Tensor && runs_beside(step.op, layer)) {
+      if (first_ >= 0 && runs_beside(w_.strategy.graph.parallel, step, w_.model.layer(layer).kind, previous_kind_)) {
         (step.op == BoxingOp::AllGather ? beside_ : joined_)
             .push_back(stream.add({.primitive = primitive}, bytes, std::move(reason), beside_what(step.op)));
         continue;
@@ -206,17 +205,9 @@ private:
       if (previous_ >= 0) after.push_back(previous_);
       if (launched_ >= 0) after.push_back(std::exchange(launched_, -1));
       previous_ = stream.add({.primitive = primitive}, bytes, std::move(reason), after);
-      is_product_ = false;
+      previous_kind_.reset();
       if (first_ < 0) first_ = previous_;
     }
-  }
-
-  /// Whether what is exchanged before a pass of `layer` runs beside that pass or the one before (tensor_overlap). What
-  /// a pass of a stage begins with does not: it waits for another stage.
-  [[nodiscard]] bool runs_beside(BoxingOp op, LayerId layer) const {
-    if (!w_.strategy.graph.parallel.tensor_overlap || first_ < 0) return false;
-    if (op == BoxingOp::AllGather) return w_.model.layer(layer).kind == LayerKind::Dense;
-    return op == BoxingOp::ReduceScatter && is_product_;
   }
 
   /// What it waits for: all-gathers for what ended last, reduce-scatters for what the product beside them waits for.
@@ -255,7 +246,7 @@ private:
     Compute work{.duration = duration, .parts = {{layer, piece.phase, duration}}, .samples = {}};
     if (drawn_)
       for (const auto& step : w_.profile.steps) work.samples.push_back(fraction * (step[piece.layer].*piece.time));
-    is_product_ = w_.model.layer(piece.layer).kind == LayerKind::Dense;
+    previous_kind_ = w_.model.layer(piece.layer).kind;
     return add({piece.phase, layer, w_.model.layer(piece.layer).name}, std::move(work));
   }
 
@@ -315,10 +306,10 @@ private:
   std::set<LayerId> starts_block_;              ///< first layers of blocks
   OpId launched_ = -1;                          ///< what the next op of the device waits for
   OpId previous_ = -1;
-  bool is_product_ = false;   ///< whether `previous_` is a pass of a dense layer
-  std::vector<OpId> joined_;  ///< collectives beside `previous_`, which the next op waits for, too
-  std::vector<OpId> beside_;  ///< those beside the next op
-  OpId first_ = -1;           ///< of a pass of a stage
+  std::optional<LayerKind> previous_kind_;  ///< of the layer that `previous_` is a pass of; none: of no layer
+  std::vector<OpId> joined_;                ///< collectives beside `previous_`, which the next op waits for, too
+  std::vector<OpId> beside_;                ///< those beside the next op
+  OpId first_ = -1;                         ///< of a pass of a stage
 };
 
 }  // namespace

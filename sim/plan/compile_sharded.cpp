@@ -276,9 +276,9 @@ void write_sharded(PlanWriter& writer) {
                          {GradientSum::Stage, share},
                          {GradientSum::Experts, 1.0 / shard_ranks(writer.strategy.graph, GradientSum::Experts)}};
   if (writer.strategy.graph.parallel.experts == 1) return Writer(writer, units, GradientSum::Replicas).write();
-  for (const bool experts : {false, true}) {
-    const std::vector<Unit> among = units_among(units, *writer.stage, experts);
-    if (!among.empty()) Writer(writer, among, experts ? GradientSum::Experts : GradientSum::Replicas).write();
+  for (const GradientSum ranks : {GradientSum::Replicas, GradientSum::Experts}) {
+    const std::vector<Unit> among = units_among(ranks, units, *writer.stage);
+    if (!among.empty()) Writer(writer, among, ranks).write();
   }
 }
 

@@ -89,33 +89,38 @@ private:
       });
     writer.replicas =
         add_grouping("replicas" + suffix, [&](const MeshPlace& place) { return here(place, place.tensor); });
-    if (mesh_.tensor() > 1)
-      writer.tensor =
-          add_grouping("tensor" + suffix, [&](const MeshPlace& place) { return here(place, place.replica); });
     writer.communication = writer.add_queue({.name = "communication", .grouping = writer.replicas, .slots = 1});
-    const auto sums = [&](GradientSum sum) {
-      const std::vector<GradientSum>& all = stage.part.gradient_sum;
-      return std::find(all.begin(), all.end(), sum) != all.end();
+    add_groups(writer, suffix);
+  }
+
+  /// Ranks that exchange something else than activations or gradients of all replicas.
+  void add_groups(PlanWriter& writer, const std::string& suffix) {
+    const Stage& stage = stages_[static_cast<std::size_t>(writer.stage_number)];
+    const auto here = [&](const MeshPlace& place, int group) {
+      return place.stage == writer.stage_number ? group : -1;
     };
-    const auto add_sum = [&](GradientSum sum, GroupingId ranks, const char* of) {
-      const std::string name = fmt::format("communication of {}", of);
-      writer.sums[sum] = {ranks, writer.add_queue({.name = name, .grouping = ranks, .slots = 1})};
+    const auto next_replicas = [&](const char* name, int count) {
+      return add_grouping(name + suffix, [&](const MeshPlace& place) {
+        return here(place, place.replica / count * mesh_.tensor() + place.tensor);
+      });
     };
-    if (sums(GradientSum::Stage) && !has_sharded(stage.strategy))
-      add_sum(GradientSum::Stage, add_grouping("all" + suffix, [&](const MeshPlace& place) { return here(place, 0); }),
-              "all");
-    if (mesh_.experts() == 1) return;
+    if (mesh_.tensor() > 1)
+      writer.boxing[BoxingGroup::Tensor] =
+          add_grouping("tensor" + suffix, [&](const MeshPlace& place) { return here(place, place.replica); });
+    if (mesh_.context() > 1) writer.boxing[BoxingGroup::Context] = next_replicas("context", mesh_.context());
     // A stage without experts exchanges nothing among these, and has no such variables.
-    writer.experts = add_grouping("experts" + suffix, [&](const MeshPlace& place) {
-      return here(place, place.replica / mesh_.experts() * mesh_.tensor() + place.tensor);
+    if (mesh_.experts() > 1) writer.boxing[BoxingGroup::Experts] = next_replicas("experts", mesh_.experts());
+    const auto add_sum = [&](GradientSum sum, const std::string& name, const auto& group_of) {
+      const std::vector<GradientSum>& all = stage.part.gradient_sum;
+      if (std::find(all.begin(), all.end(), sum) == all.end()) return;
+      const GroupingId ranks = add_grouping(name + suffix, group_of);
+      writer.sums[sum] = {ranks, writer.add_queue({.name = "communication of " + name, .grouping = ranks, .slots = 1})};
+    };
+    if (!has_sharded(stage.strategy))
+      add_sum(GradientSum::Stage, "all", [&](const MeshPlace& place) { return here(place, 0); });
+    add_sum(GradientSum::Experts, "replicas of experts", [&](const MeshPlace& place) {
+      return here(place, place.replica % mesh_.experts() * mesh_.tensor() + place.tensor);
     });
-    if (sums(GradientSum::Experts))
-      add_sum(GradientSum::Experts,
-              add_grouping("replicas of experts" + suffix,
-                           [&](const MeshPlace& place) {
-                             return here(place, place.replica % mesh_.experts() * mesh_.tensor() + place.tensor);
-                           }),
-              "experts");
   }
 
   /// Of sharded variables whose gradients tensor-parallel ranks have parts of, the shares are summed at the end, all at
@@ -132,7 +137,7 @@ private:
       bytes += static_cast<double>(of.elements()) * width_of(of, sharding.reduce_dtype, writer.profile.precision);
     }
     if (ready.empty()) return;
-    GroupStream stream(writer, writer.tensor, -1);
+    GroupStream stream(writer, writer.boxing.at(BoxingGroup::Tensor), -1);
     const OpId summed = stream.add({.primitive = CollectivePrimitive::AllReduce},
                                    bytes / shard_ranks(writer.strategy.graph, GradientSum::Stage),
                                    {Phase::Synchronize, -1, "gradients of tokens"}, ready);

@@ -76,18 +76,17 @@ const MeshGroup& MeshGroups::group(const ModelMesh& mesh, const Question& questi
   std::set<std::vector<std::pair<const NodeGroup*, int>>> shapes;
   for (const std::vector<Place>& places : members(mesh, question))
     if (shapes.insert(shape_of(places)).second) {
-      const GroupCosts* costs = costs_of(places);
-      known->second.shapes.push_back({.costs = costs, .nic_share = nic_share(mesh, question, places, *costs)});
+      known->second.shapes.push_back(shares_of(mesh, question, places, *costs_of(places)));
     }
   return known->second;
 }
 
 /// On the first of its nodes, where all ranks are in groups like this one, or those of its stage alone. A stream that
 /// has a limit of its own leaves a part of its NIC to the others.
-double MeshGroups::nic_share(const ModelMesh& mesh, const Question& question, const std::vector<Place>& group,
-                             const GroupCosts& costs) const {
+MeshGroup::Shape MeshGroups::shares_of(const ModelMesh& mesh, const Question& question, const std::vector<Place>& group,
+                                       const GroupCosts& costs) const {
   const int first = group.front().node;
-  if (first == group.back().node) return 1.0;
+  if (first == group.back().node) return {.costs = &costs};
   const auto on_first = [&](const Place& place) { return place.node == first; };
   const auto own = static_cast<int>(std::count_if(group.begin(), group.end(), on_first));
   const bool of_stage = question.kind == MeshGroupKind::TiedPair;
@@ -97,8 +96,11 @@ double MeshGroups::nic_share(const ModelMesh& mesh, const Question& question, co
   const LinkRates& rates = costs.protocols.front().rates;
   const double used = rates.rate_inter.value() / rates.rate_wire.value();
   const NodeGroup& node = cluster_.group_of(first);
-  const double wanted = used * static_cast<double>(all) / own * nics_of(node, own);
-  return std::min(1.0, nics_of(node, all) / wanted);
+  const auto share = [&](double of_nics) {
+    const double wanted = of_nics * static_cast<double>(all) / own * nics_of(node, own);
+    return std::min(1.0, nics_of(node, all) / wanted);
+  };
+  return {.costs = &costs, .nic_share = share(used), .nic_share_all_to_all = share(1.0)};
 }
 
 const GroupCosts* MeshGroups::costs_of(const std::vector<Place>& places) {
@@ -113,8 +115,10 @@ const GroupCosts* MeshGroups::costs_of(const std::vector<Place>& places) {
 
 double MeshGroups::time(const MeshGroup& group, const CollectiveKind& kind, double bytes) const {
   double slowest = 0.0;
+  const bool all_to_all = kind.primitive == CollectivePrimitive::AllToAll;
   for (const MeshGroup::Shape& shape : group.shapes)
-    slowest = std::max(slowest, table_.time(*shape.costs, kind, bytes / shape.nic_share));
+    slowest = std::max(
+        slowest, table_.time(*shape.costs, kind, bytes / (all_to_all ? shape.nic_share_all_to_all : shape.nic_share)));
   return slowest;
 }
 

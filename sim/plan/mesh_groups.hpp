@@ -17,6 +17,7 @@ struct MeshGroup {
     const GroupCosts* costs = nullptr;
     /// What one of them has of the NICs that it uses, 0 to 1: others of the same node use them, too.
     double nic_share = 1.0;
+    double nic_share_all_to_all = 1.0;  ///< where each rank has streams to all others, whose limits do not bind
   };
   std::vector<Shape> shapes;
   [[nodiscard]] int ranks() const { return shapes.front().costs->shape.ranks(); }
@@ -59,8 +60,8 @@ private:
   [[nodiscard]] Members members(const ModelMesh& mesh, const Question& question) const;
   /// How many ranks a group has on nodes of which kind, node by node.
   [[nodiscard]] std::vector<std::pair<const NodeGroup*, int>> shape_of(const std::vector<Place>& places) const;
-  [[nodiscard]] double nic_share(const ModelMesh& mesh, const Question& question, const std::vector<Place>& group,
-                                 const GroupCosts& costs) const;
+  [[nodiscard]] MeshGroup::Shape shares_of(const ModelMesh& mesh, const Question& question,
+                                           const std::vector<Place>& group, const GroupCosts& costs) const;
   const GroupCosts* costs_of(const std::vector<Place>& places);
 
   const Cluster& cluster_;

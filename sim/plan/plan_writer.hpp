@@ -10,6 +10,7 @@
 #include "models/profile.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/plan/plan.hpp"
+#include "strategies/layer_boxing.hpp"
 #include "strategies/stage_model.hpp"
 #include "strategies/strategy.hpp"
 #include "strategies/wire_bytes.hpp"
@@ -95,9 +96,8 @@ struct PlanWriter {
 
   const StageModel* stage = nullptr;  ///< whose `model` it is; null: replicas are single ranks
   int stage_number = 0;
-  GroupingId tensor = kEachRank;              ///< of those that split layers
-  GroupingId experts = kEachRank;             ///< of those that share out experts
-  std::map<GradientSum, SumGroup> sums = {};  ///< of a stage, where other ranks than its replicas sum gradients
+  std::map<BoxingGroup, GroupingId> boxing = {};  ///< ranks that share out layers, where they are several
+  std::map<GradientSum, SumGroup> sums = {};      ///< of a stage, where other ranks than its replicas sum gradients
   /// Passes of a stage by direction (Phase::Forward or Backward), micro-step and chunk.
   std::map<std::tuple<Phase, int, int>, Stretch> passes = {};
 

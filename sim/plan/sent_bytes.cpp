@@ -43,8 +43,7 @@ private:
   }
 
   [[nodiscard]] double sent(const TensorBoxing& step) const {
-    const int ranks = step.group == BoxingGroup::Experts ? graph_.parallel.experts : graph_.parallel.tensor;
-    return bytes_sent(step.op, step.bytes, ranks);
+    return bytes_sent(step.op, step.bytes, ranks_of(step.group, graph_.parallel));
   }
 
   /// Activations to the next chunk, and gradients of what a chunk has received.

@@ -6,14 +6,6 @@
 #include "strategies/wire_bytes.hpp"
 
 namespace simsync::detail {
-namespace {
-
-constexpr CollectiveKind automatic(CollectivePrimitive primitive) {
-  return {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto};
-}
-
-}  // namespace
-
 StageExchange::StageExchange(const StageTimes& times, const ModelMesh& mesh, const StageModel& part,
                              const Strategy& whole, const Profile& profile)
     : times_(times),
@@ -60,12 +52,9 @@ UnitTimes StageExchange::times_of(const Unit& unit) {
   const Sharding& sharding = graph_.sharding;
   UnitTimes out{.root = unit.root};
   for (const GradientSum sum : {GradientSum::Replicas, GradientSum::Experts}) {
-    const bool experts = sum == GradientSum::Experts;
-    std::vector<VariableId> variables = unit.variables;
-    std::erase_if(variables,
-                  [&](VariableId id) { return (part_.gradient_sum[id] == GradientSum::Experts) != experts; });
+    const std::vector<VariableId> variables = shared_among(sum, unit.variables, part_);
     const int ranks = shares(sum);
-    const int stride = experts ? mesh_.experts() : 1;
+    const int stride = sum == GradientSum::Experts ? mesh_.experts() : 1;
     const double reduced = bytes_of(variables, sharding.reduce_dtype);
     if (ranks > 1) {
       const double gathered = bytes_of(variables, sharding.param_dtype) / ranks;

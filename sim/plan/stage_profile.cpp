@@ -1,9 +1,17 @@
 #include "sim/plan/stage_profile.hpp"
 
+#include "models/product_time.hpp"
 #include "models/roofline.hpp"
 
 namespace simsync {
 namespace {
+
+/// Of a layer's products by their shapes: narrow parts are slower than their share. Of other layers by work and bytes.
+LayerTime estimate(const Model& model, LayerId id, const Profile& whole) {
+  const Operation& operation = model.layer(id).operation;
+  if (!operation.products.empty()) return product_time(operation, whole.batch, whole.roofline);
+  return detail::estimate_layer(model, id, whole.roofline, whole.batch);
+}
 
 double ratio(Seconds part, Seconds whole) {
   return whole.value() > 0.0 ? part / whole : 1.0;
@@ -21,8 +29,8 @@ Profile stage_profile(const Profile& whole, const Model& model, const StageModel
     double forward = 0.0;
     double backward = 0.0;
     if (of_whole) {
-      const LayerTime part = detail::estimate_layer(stage.model, id, whole.roofline, whole.batch);
-      const LayerTime all = detail::estimate_layer(model, *of_whole, whole.roofline, whole.batch);
+      const LayerTime part = estimate(stage.model, id, whole);
+      const LayerTime all = estimate(model, *of_whole, whole);
       forward = ratio(part.forward, all.forward);
       backward = ratio(part.backward, all.backward);
     }

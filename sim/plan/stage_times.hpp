@@ -8,6 +8,11 @@
 
 namespace simsync::detail {
 
+/// As the cluster's library runs it.
+constexpr CollectiveKind automatic(CollectivePrimitive primitive) {
+  return {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto};
+}
+
 /// What a rank of a stage computes and exchanges in one micro-step, s by layer of its model, with the collectives of
 /// ranks that share out layers.
 struct StageWork {
@@ -31,7 +36,8 @@ public:
   [[nodiscard]] StageWork work(const StageModel& part, const Profile& profile);
 
 private:
-  [[nodiscard]] double boxing(const std::vector<TensorBoxing>& steps, const Profile& profile);
+  class Pass;
+  [[nodiscard]] double boxing(const TensorBoxing& step, const Profile& profile);
 
   MeshGroups& groups_;
   const ModelMesh& mesh_;

@@ -17,7 +17,7 @@
 namespace simsync {
 namespace {
 
-using detail::MeshGroup;
+using detail::automatic;
 using detail::MeshGroupKind;
 using detail::MeshGroups;
 using detail::Resource;
@@ -27,10 +27,6 @@ using detail::StageWork;
 using detail::UnitStreams;
 using detail::UnitTimes;
 
-CollectiveKind automatic(CollectivePrimitive primitive) {
-  return {.primitive = primitive, .algorithm = CollectiveAlgorithm::Auto};
-}
-
 }  // namespace
 
 struct StagesEstimator::Parts {
@@ -38,13 +34,13 @@ struct StagesEstimator::Parts {
   const Cluster& cluster;
   int workers;
   MeshGroups groups;
-  /// Tensor, pipeline, experts, chunks, blocks, sequence and splits.
-  using Cut = std::tuple<int, int, int, int, StageBlocks, bool, std::vector<SplitChoice>>;
+  /// Tensor, pipeline, experts, context, chunks, blocks, sequence and splits.
+  using Cut = std::tuple<int, int, int, int, int, StageBlocks, bool, std::vector<SplitChoice>>;
   std::map<Cut, std::vector<StageModel>> stages = {};
 
   static Cut cut_of(const ModelParallel& parallel) {
-    return {parallel.tensor, parallel.pipeline, parallel.experts, parallel.chunks,
-            parallel.blocks, parallel.sequence, parallel.splits};
+    return {parallel.tensor, parallel.pipeline, parallel.experts,  parallel.context,
+            parallel.chunks, parallel.blocks,   parallel.sequence, parallel.splits};
   }
 };
 

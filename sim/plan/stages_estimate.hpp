@@ -1,6 +1,7 @@
 // What a step takes by tensor parallelism, a pipeline and sharded state: a strategy without a plan or a network.
 //
-// Passes of a chunk are the sum of its layers' times and of the collectives of its tensor-parallel ranks. The order of
+// Passes of a chunk are its layers' times and the collectives of ranks that share out layers, experts or tokens, one
+// after another but for those that run beside a layer (tensor_overlap, context_overlap). The order of
 // all stages is then evaluated exactly (strategies/pipeline), transfers between stages included. Gradients leave on one
 // stream as the last backward pass of their layer ends, those of a tied table between its stages behind them; the step
 // ends with the last stage's update. Collectives are those of a group alone, slowed down where the groups of a node

@@ -1,6 +1,7 @@
 #include "sim/plan/units.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "models/blocks.hpp"
 #include "models/precision.hpp"
@@ -62,10 +63,14 @@ std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
   return out;
 }
 
-std::vector<Unit> units_among(std::vector<Unit> units, const StageModel& stage, bool experts) {
-  for (Unit& unit : units)
-    std::erase_if(unit.variables,
-                  [&](VariableId id) { return (stage.gradient_sum[id] == GradientSum::Experts) != experts; });
+std::vector<VariableId> shared_among(GradientSum ranks, std::vector<VariableId> variables, const StageModel& stage) {
+  const bool experts = ranks == GradientSum::Experts;
+  std::erase_if(variables, [&](VariableId id) { return (stage.gradient_sum[id] == GradientSum::Experts) != experts; });
+  return variables;
+}
+
+std::vector<Unit> units_among(GradientSum ranks, std::vector<Unit> units, const StageModel& stage) {
+  for (Unit& unit : units) unit.variables = shared_among(ranks, std::move(unit.variables), stage);
   std::erase_if(units, [](const Unit& unit) { return unit.variables.empty(); });
   return units;
 }

@@ -26,9 +26,11 @@ int summing_ranks(const GraphStrategy& graph, GradientSum sum);
 /// Sharded variables, each in one unit: the root, if it has any, and then the blocks in forward order, neighbors merged
 /// while they have less than Sharding::min_unit. Of a variable that several layers share, its own layer counts.
 std::vector<Unit> units_of(const Model& model, const Strategy& strategy);
-/// Of the units of a stage what is shared out among the replicas (GradientSum::Replicas and Stage), or what is among
-/// those that have the same experts (GradientSum::Experts); units that have none of it are left out.
-std::vector<Unit> units_among(std::vector<Unit> units, const StageModel& stage, bool experts);
+/// Those of some variables of a stage that these ranks share out: Replicas, the variables whose gradients
+/// tensor-parallel ranks sum besides (Stage) among them, or Experts.
+std::vector<VariableId> shared_among(GradientSum ranks, std::vector<VariableId> variables, const StageModel& stage);
+/// The units of a stage with these variables alone; units without any are left out.
+std::vector<Unit> units_among(GradientSum ranks, std::vector<Unit> units, const StageModel& stage);
 
 /// What each rank of a shard group owns where variables stay whole (Sharding::whole_variables): the largest first to
 /// the first rank of those that own least, as InternEvo (hybrid_zero_optim.py, _partition_param_list) and PyTorch's

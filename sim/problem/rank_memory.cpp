@@ -124,19 +124,26 @@ Bytes usable_of(Bytes device, int communicators) {
   return {static_cast<std::int64_t>(std::max(0.0, left - communicators * kCommunicator))};
 }
 
-/// Hybrid shard has one for the shard group and one for the replicas of a shard; servers need none. Tensor-parallel
-/// ranks have one, and so have stages, and expert-parallel ranks, and those that have the same experts.
+/// Of ranks that sum gradients: one, or of sharded state one for the shard group and one for the replicas of a shard.
+int communicators_that_sum(const Strategy& strategy, GradientSum sum) {
+  const GraphStrategy& graph = strategy.graph;
+  const int all = summing_ranks(graph, sum);
+  const int shard = has_sharded(strategy) ? shard_ranks(graph, sum) : all;
+  return (shard > 1 ? 1 : 0) + (all > shard ? 1 : 0);
+}
+
+/// Servers need none. Tensor-parallel ranks have one, and so have stages, context-parallel and expert-parallel ranks.
 int communicators_of(const Strategy& strategy) {
   const GraphStrategy& graph = strategy.graph;
   const bool collects = graph.aggregate_on_gpu || !std::all_of(strategy.variables.begin(), strategy.variables.end(),
                                                                [](const auto& entry) { return on_servers(entry); });
   if (graph.workers < 2 || !collects) return 0;
   const ModelParallel& parallel = graph.parallel;
-  const int of_replica =
-      (parallel.tensor > 1 ? 1 : 0) + (parallel.pipeline > 1 ? 1 : 0) + (parallel.experts > 1 ? 2 : 0);
-  if (graph.replicas() < 2) return of_replica;
-  const int group = graph.sharding.group_of(graph.replicas());
-  return of_replica + (has_sharded(strategy) && group > 1 && group < graph.replicas() ? 2 : 1);
+  int out = communicators_that_sum(strategy, GradientSum::Replicas);
+  for (const int ranks : {parallel.tensor, parallel.pipeline, parallel.context, parallel.experts})
+    out += ranks > 1 ? 1 : 0;
+  if (parallel.experts > 1) out += communicators_that_sum(strategy, GradientSum::Experts);
+  return out;
 }
 
 /// What would fit in place of what does not.

@@ -133,6 +133,8 @@ Roofline roofline_of(const DeviceClass& device, const std::string& precision) {
   out.launch = device.launch;
   const auto efficiency = device.compute_efficiency.find(precision);
   if (efficiency != device.compute_efficiency.end()) out.compute_efficiency = efficiency->second;
+  const auto unaligned = device.unaligned_efficiency.find(precision);
+  if (unaligned != device.unaligned_efficiency.end()) out.unaligned_efficiency = unaligned->second;
   out.memory_efficiency = device.memory_efficiency;
   // Kernels of attention have elements of two bytes: fp8 is of other products alone.
   const auto half = device.peak.find(device.peak.contains("bf16") ? "bf16" : "fp16");

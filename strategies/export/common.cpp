@@ -103,7 +103,7 @@ PlanNumbers::PlanNumbers(const ExportQuestion& question)
       replicas(question.strategy.graph.replicas()),
       micro_steps(question.strategy.graph.micro_steps),
       micro_batch(question.batch / micro_steps),
-      global_batch(question.batch * replicas),
+      global_batch(question.batch * question.strategy.graph.batches()),
       blocks(static_cast<int>(blocks_of(question.model).size())),
       sharded(has_sharded(question.strategy)),
       overlaps(question.strategy.graph.overlap == Overlap::WaitFree) {

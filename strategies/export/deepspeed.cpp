@@ -19,6 +19,8 @@ public:
               out_);
     refuse_if(plan_.parallel.experts > 1,
               "expert parallelism is an argument of its MoE layers (ep_size) in the program, not of its file", out_);
+    refuse_if(plan_.parallel.context > 1,
+              "its sequence parallelism (Ulysses) exchanges heads for tokens, not keys and values", out_);
     refuse_if(plan_.parallel.pipeline > 1,
               "pipeline stages are an argument of PipelineModule in the program, not of its file", out_);
     top("train_batch_size", plan_.global_batch);

@@ -37,10 +37,17 @@ private:
     flag("tensor-model-parallel-size", std::int64_t{plan_.parallel.tensor});
     flag("pipeline-model-parallel-size", std::int64_t{plan_.parallel.pipeline});
     if (plan_.parallel.sequence && plan_.parallel.tensor > 1) flag("sequence-parallel");
+    if (plan_.parallel.context > 1) context();
     if (experts_of(question_.model) == 0) return;
     flag("expert-model-parallel-size", std::int64_t{plan_.parallel.experts});
     flag("moe-token-dispatcher-type", std::string("alltoall"));
     expect_sequence_with_experts(question_.model, plan_.parallel, out_);
+  }
+
+  /// By default it sends keys and values round a ring while attention computes.
+  void context() {
+    flag("context-parallel-size", std::int64_t{plan_.parallel.context});
+    if (!plan_.parallel.context_overlap) flag("cp-comm-type", std::string("all_gather"));
   }
 
   /// validate_args asserts it.
@@ -114,6 +121,12 @@ private:
       refuse_if(plan_.stage == 3 && !sharding.reshard_after_forward,
                 "Megatron-FSDP frees the parameters of a block after its forward pass", out_);
     }
+    refuse_if(
+        plan_.group < plan_.replicas && plan_.group % plan_.parallel.experts != 0,
+        fmt::format("its distributed optimizer shares out in groups of whole expert-parallel ranks, and {} do not "
+                    "divide groups of {}",
+                    plan_.parallel.experts, plan_.group),
+        out_);
     if (plan_.group < plan_.replicas)
       flag("num-distributed-optimizer-instances", std::int64_t{plan_.replicas / plan_.group});
     if (plan_.overlaps) flag("overlap-grad-reduce");

@@ -44,7 +44,10 @@ private:
     SettingValue word = precision == "fp32" ? SettingValue{kBits} : SettingValue{std::string("bf16")};
     if (precision == "fp16") word = kBits / 2;
     out_.settings.push_back({"trainer", "precision", std::move(word)});
-    model("megatron_amp_O2", half && !is_fsdp());
+    const bool o2 = half && !is_fsdp();
+    model("megatron_amp_O2", o2);
+    refuse_if(!o2 && plan_.parallel.experts > 1, "it takes expert parallelism with megatron_amp_O2 only", out_);
+    refuse_if(!o2 && plan_.parallel.chunks > 1, "it takes interleaved stages with megatron_amp_O2 only", out_);
     note_if(half && !question_.optimizer.master_weights,
             "it keeps fp32 copies of the weights, which master_weights=true predicts", out_);
   }
@@ -55,7 +58,11 @@ private:
     model("global_batch_size", plan_.global_batch);
     model("tensor_model_parallel_size", std::int64_t{parallel.tensor});
     model("pipeline_model_parallel_size", std::int64_t{parallel.pipeline});
-    if (parallel.experts > 1) model("expert_model_parallel_size", std::int64_t{parallel.experts});
+    if (parallel.experts > 1) {
+      model("expert_model_parallel_size", std::int64_t{parallel.experts});
+      model("moe_token_dispatcher_type", std::string("alltoall"));
+    }
+    if (parallel.context > 1) model("context_parallel_size", std::int64_t{parallel.context});
     expect_sequence_with_experts(question_.model, parallel, out_);
     expect_whole_key_heads(question_.model, parallel.tensor, out_);
     if (parallel.chunks > 1) model("virtual_pipeline_model_parallel_size", std::int64_t{parallel.chunks});

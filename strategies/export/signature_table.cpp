@@ -84,6 +84,11 @@ void expect_ranks_only(const Strategy& strategy, const Model& model) {
         fmt::format("strategy '{}' has no table of signatures: its experts lie on other mesh axes than the "
                     "rest of the model",
                     strategy.name));
+  if (strategy.graph.parallel.context > 1)
+    throw PlanError(
+        fmt::format("strategy '{}' has no table of signatures: it has no column for the tokens that context-parallel "
+                    "ranks share out",
+                    strategy.name));
   for (const VariableStrategy& entry : strategy.variables)
     for (const Shard& shard : entry.shards)
       if (!std::holds_alternative<AllReduceSynchronizer>(shard.synchronizer) &&

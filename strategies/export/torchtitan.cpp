@@ -56,8 +56,13 @@ private:
 
   void data_parallel() {
     const int groups = plan_.shares_state() ? plan_.replicas / plan_.group : plan_.replicas;
+    const int context = plan_.parallel.context;
     parallelism("data_parallel_replicate_degree", std::int64_t{groups});
-    parallelism("data_parallel_shard_degree", std::int64_t{plan_.shares_state() ? plan_.group : 1});
+    // It shares out state among the context-parallel ranks, too.
+    parallelism("data_parallel_shard_degree", std::int64_t{plan_.shares_state() ? plan_.group / context : 1});
+    if (context > 1) parallelism("context_parallel_degree", std::int64_t{context});
+    refuse_if(plan_.shares_state() && plan_.group % context != 0,
+              "it shares out state among whole groups of context-parallel ranks", out_);
     if (plan_.shares_state()) return fsdp();
     if (plan_.replicas == 1) return;
     refuse_if(!plan_.parallel.is_trivial(), "its DDP goes with no tensor or pipeline parallelism", out_);

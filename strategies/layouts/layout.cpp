@@ -8,8 +8,8 @@
 namespace simsync {
 
 bool LayoutTask::divides(const Layout& layout) const {
-  if (workers % layout.ranks() != 0 || samples % replicas(layout) != 0 || batch(layout) % layout.micro_batch != 0)
-    return false;
+  if (workers % layout.ranks() != 0 || replicas(layout) % layout.context != 0) return false;
+  if (samples % batches(layout) != 0 || batch(layout) % layout.micro_batch != 0) return false;
   if (replicas(layout) % layout.experts != 0 || micro_steps(layout) > kMostMicroSteps) return false;
   if ((layout.sequence || !layout.splits.empty()) && layout.tensor == 1) return false;
   if (layout.zero > 0 && replicas(layout) == 1) return false;
@@ -32,15 +32,16 @@ std::map<std::string, std::string> options_of(const Layout& layout, const Layout
       {"sequence", layout.sequence ? "true" : "false"}, {"micro_steps", fmt::format("{}", task.micro_steps(layout))},
       {"recompute", name_of(layout.recompute)},         {"stage_blocks", name_of(layout.blocks)}};
   if (layout.experts > 1) out["experts"] = fmt::format("{}", layout.experts);
+  if (layout.context > 1) out["context"] = fmt::format("{}", layout.context);
   if (!layout.splits.empty()) out["splits"] = text_of(layout.splits);
   if (layout.zero > 0) out["stage"] = fmt::format("{}", layout.zero);
   return out;
 }
 
 const std::vector<std::string>& layout_options() {
-  static const std::vector<std::string> kNames{"tensor",    "pipeline",     "experts",  "schedule",
-                                               "chunks",    "stage_blocks", "sequence", "micro_steps",
-                                               "recompute", "splits",       "stage"};
+  static const std::vector<std::string> kNames{"tensor",      "pipeline",  "experts",      "context",
+                                               "schedule",    "chunks",    "stage_blocks", "sequence",
+                                               "micro_steps", "recompute", "splits",       "stage"};
   return kNames;
 }
 
@@ -50,7 +51,8 @@ std::string text_of(const Layout& layout, const LayoutTask& task) {
     out += fmt::format(" ({}{}{})", name_of(layout.schedule),
                        layout.chunks > 1 ? fmt::format(", {} chunks", layout.chunks) : "",
                        layout.blocks == StageBlocks::Even ? "" : fmt::format(", blocks {}", name_of(layout.blocks)));
-  out += fmt::format(" x data {}", task.replicas(layout));
+  if (layout.context > 1) out += fmt::format(" x context {}", layout.context);
+  out += fmt::format(" x data {}", task.batches(layout));
   if (layout.experts > 1) out += fmt::format(", experts over {}", layout.experts);
   if (layout.sequence) out += ", sequence";
   if (!layout.splits.empty()) out += fmt::format(" ({})", text_of(layout.splits));

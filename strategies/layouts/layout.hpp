@@ -16,6 +16,7 @@ struct Layout {
   int tensor = 1;
   int pipeline = 1;
   int experts = 1;  ///< replicas next to each other that share out experts
+  int context = 1;  ///< replicas next to each other that share out the tokens of the same samples
   PipelineSchedule schedule = PipelineSchedule::OneForwardOneBackward;
   int chunks = 1;
   StageBlocks blocks = StageBlocks::Even;
@@ -35,7 +36,9 @@ struct LayoutTask {
   std::int64_t samples = 1;  ///< of a step, over all replicas
 
   [[nodiscard]] int replicas(const Layout& layout) const { return workers / layout.ranks(); }
-  [[nodiscard]] std::int64_t batch(const Layout& layout) const { return samples / replicas(layout); }  ///< of a replica
+  /// Replicas with samples of their own.
+  [[nodiscard]] int batches(const Layout& layout) const { return replicas(layout) / layout.context; }
+  [[nodiscard]] std::int64_t batch(const Layout& layout) const { return samples / batches(layout); }  ///< of each
   [[nodiscard]] std::int64_t micro_steps(const Layout& layout) const { return batch(layout) / layout.micro_batch; }
   /// Whether ranks, samples and passes divide evenly, as schedules need them to.
   [[nodiscard]] bool divides(const Layout& layout) const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -16,12 +17,19 @@ struct Mesh {
   int pipeline = 1;
 };
 
+/// The fewest ranks that share out tokens so that the samples divide among the rest. None: they never do.
+std::optional<int> least_context(const LayoutSpace& space, const LayoutTask& task, std::int64_t replicas) {
+  for (const int context : space.context)
+    if (replicas % context == 0 && task.samples % (replicas / context) == 0) return context;
+  return std::nullopt;
+}
+
 std::vector<Mesh> meshes_of(const LayoutSpace& space, const LayoutTask& task) {
   std::vector<Mesh> out;
   for (const int tensor : space.tensor)
     for (const int pipeline : space.pipeline) {
       const std::int64_t ranks = static_cast<std::int64_t>(tensor) * pipeline;
-      if (ranks <= task.workers && task.workers % ranks == 0 && task.samples % (task.workers / ranks) == 0)
+      if (ranks <= task.workers && task.workers % ranks == 0 && least_context(space, task, task.workers / ranks))
         out.push_back({tensor, pipeline});
     }
   if (out.empty())
@@ -87,9 +95,10 @@ private:
       layout.blocks = blocks;
     }
   };
-  enum class Coordinate { Order, MicroBatch, Recompute, Zero, Sequence, Experts };
-  static constexpr Coordinate kCoordinates[] = {Coordinate::Order, Coordinate::MicroBatch, Coordinate::Recompute,
-                                                Coordinate::Zero,  Coordinate::Sequence,   Coordinate::Experts};
+  enum class Coordinate { Order, MicroBatch, Recompute, Zero, Sequence, Experts, Context };
+  static constexpr Coordinate kCoordinates[] = {Coordinate::Order,  Coordinate::MicroBatch, Coordinate::Recompute,
+                                                Coordinate::Zero,   Coordinate::Sequence,   Coordinate::Experts,
+                                                Coordinate::Context};
 
   [[nodiscard]] bool stopped() const { return stop_ && stop_(); }
   template <typename Value>
@@ -137,6 +146,9 @@ private:
       case Coordinate::Experts:
         with(space_.experts, [](Layout& one, int experts) { one.experts = experts; });
         break;
+      case Coordinate::Context:
+        with(space_.context, [](Layout& one, int context) { one.context = context; });
+        break;
     }
     return out;
   }
@@ -146,6 +158,8 @@ private:
     Layout out{.tensor = mesh.tensor, .pipeline = mesh.pipeline};
     out.micro_batch = space_.micro_batch.front();
     out.zero = task_.replicas(out) == 1 ? 0 : space_.zero.back();
+    out.context = *least_context(space_, task_, task_.replicas(out));
+    out.experts = space_.experts.front();
     for (const int experts : space_.experts)
       if (task_.replicas(out) % experts == 0) out.experts = experts;
     out.sequence =
@@ -265,15 +279,15 @@ private:
       return std::log(cost.step.value()) + (cost.fits() ? 0.0 : 1.0 + static_cast<double>(cost.over.count) / kGiB);
     };
     std::optional<LayoutCost> now;
-    Layout at;
+    Layout at = draw(any(meshes_));
     constexpr double kHot = 0.5;
     constexpr double kCold = 0.005;
     for (std::int64_t i = 0; i < options_.draws && !stopped(); ++i) {
       const double share = static_cast<double>(i) / static_cast<double>(options_.draws);
       const double temperature = kHot * std::pow(kCold / kHot, share);
       const auto choice = static_cast<std::size_t>(random_.below(std::size(kCoordinates) + 1));
-      const Layout next =
-          !now || choice == std::size(kCoordinates) ? moved(at) : any(variants(at, kCoordinates[choice]));
+      Layout next = choice == std::size(kCoordinates) ? moved(at) : any(variants(at, kCoordinates[choice]));
+      if (!now) next = draw(any(meshes_));
       const auto cost = cost_of(next);
       if (!cost) continue;
       if (now && random_.unit() >= std::exp((energy(*now) - energy(*cost)) / temperature)) continue;
@@ -298,7 +312,6 @@ private:
       set_first_order(layout);
     }
     if (task_.replicas(layout) == 1) layout.zero = 0;
-    if (task_.replicas(layout) % layout.experts != 0) layout.experts = 1;
     return layout;
   }
 

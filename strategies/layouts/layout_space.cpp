@@ -65,6 +65,19 @@ void need_at_least(std::int64_t least, const Options& options, const char* name,
   if (first < least) options.fail(name, fmt::format("expected numbers of at least {}", least));
 }
 
+/// Powers of two. Fewer tokens for each rank are left out: they would only make a long search longer, for what a rank
+/// computes of a sample shrinks with them and what it gathers does not.
+std::vector<std::int64_t> context_ranks(const Model& model, const LayoutTask& task) {
+  constexpr double kFewest = 4096.0;
+  double tokens = 0.0;
+  for (LayerId id = 0; id < model.layer_count(); ++id) tokens = std::max(tokens, model.layer(id).dense_rows);
+  std::vector<std::int64_t> out{1};
+  for (std::int64_t ranks = 2; ranks <= task.workers && tokens >= kFewest * static_cast<double>(ranks); ranks *= 2) {
+    if (!obstacle_to_context(model, static_cast<int>(ranks))) out.push_back(ranks);
+  }
+  return out;
+}
+
 /// Divisors of a step's samples up to 64, and the batch of a replica whatever the number of replicas is.
 std::vector<std::int64_t> micro_batches(const LayoutTask& task) {
   constexpr std::int64_t kMostSamples = 64;
@@ -83,6 +96,8 @@ const std::vector<OptionInfo>& layout_dimensions() {
       {"tensor", kAuto, "ranks that split every layer; auto: divisors of the workers up to the GPUs of four nodes"},
       {"pipeline", kAuto, "stages; auto: divisors of the workers up to the model's blocks"},
       {"experts", kAuto, "replicas that share out experts; auto: divisors of the model's experts, 1 without any"},
+      {"context", kAuto,
+       "replicas that share out the tokens of a sample; auto: powers of two that leave each 4,096 or more"},
       {"schedule", "1f1b,interleaved,zero-bubble", "order of a stage's passes: gpipe, 1f1b, interleaved, zero-bubble"},
       {"chunks", kAuto, "runs of layers on a stage of an interleaved schedule; auto: 2 to the blocks of a stage"},
       {"stage_blocks", "even,with-ends", "blocks of a stage: even, with-ends, threshold, balanced, as ddp has them"},
@@ -106,6 +121,7 @@ LayoutSpace layout_space(const std::map<std::string, std::string>& given, const 
   out.tensor = numbers<int>(options, "tensor", divisors(task.workers, static_cast<std::int64_t>(kNodes) * gpus));
   out.pipeline = numbers<int>(options, "pipeline", divisors(task.workers, std::max<std::int64_t>(1, blocks)));
   out.experts = numbers<int>(options, "experts", divisors(std::max(1, experts_of(model)), task.workers));
+  out.context = numbers<int>(options, "context", context_ranks(model, task));
   out.schedules = options.some_of(std::string("schedule"), pipeline_schedule_words());
   std::vector<std::int64_t> chunks(static_cast<std::size_t>(std::max<std::int64_t>(0, blocks / 2 - 1)));
   std::iota(chunks.begin(), chunks.end(), 2);
@@ -120,6 +136,7 @@ LayoutSpace layout_space(const std::map<std::string, std::string>& given, const 
   for (const auto& [name, first] : {std::pair{"tensor", static_cast<std::int64_t>(out.tensor.front())},
                                     {"pipeline", static_cast<std::int64_t>(out.pipeline.front())},
                                     {"experts", static_cast<std::int64_t>(out.experts.front())},
+                                    {"context", static_cast<std::int64_t>(out.context.front())},
                                     {"micro_batch", out.micro_batch.front()}})
     need_at_least(1, options, name, first);
   if (!out.chunks.empty()) need_at_least(2, options, "chunks", out.chunks.front());

@@ -6,6 +6,7 @@
 #include "sim/problem/layout_question.hpp"
 #include "strategies/stage_model.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/collectives_of.hpp"
 #include "tests/support/lab.hpp"
 
 using namespace simsync;
@@ -40,26 +41,6 @@ double parameters(const Model& model) {
   double sum = 0.0;
   for (const Variable& variable : model.variables()) sum += static_cast<double>(variable.elements());
   return sum;
-}
-
-struct Sent {
-  int count = 0;
-  double bytes = 0.0;
-  std::vector<int> ranks;  ///< of the first group
-};
-
-/// Collectives of this kind among so many ranks.
-Sent sent(const Plan& plan, CollectivePrimitive primitive, std::size_t ranks) {
-  Sent out;
-  for (const Op& op : plan.ops) {
-    if (op.kind() != OpKind::Collective || op.collective().primitive != primitive) continue;
-    const auto group = plan.grouping(op.grouping).ranks(0);
-    if (group.size() != ranks) continue;
-    ++out.count;
-    out.bytes += op.collective().bytes;
-    out.ranks.assign(group.begin(), group.end());
-  }
-  return out;
 }
 
 }  // namespace
@@ -161,6 +142,33 @@ TEST_CASE("experts that cannot be shared out so are refused", "[experts]") {
       PlanError);
   const Model model = prepare(mixtral(8, {})).model;
   CHECK_THROWS_AS(splits_of(model, {.tensor = 2, .splits = parse_split_choices("*.w1:tokens")}), PlanError);
+}
+
+TEST_CASE("a layer as wide as there are experts is no router by that alone", "[experts]") {
+  // Keys and values of this model have 64 / 4 x 2 = 32 features, as many as it has experts.
+  const Problem problem = prepare(mixtral(2, {{"model.experts", "32"}}));
+  const std::vector<LayerSplit> splits = splits_of(problem.model, {.tensor = 2});
+  int keys = 0;
+  for (LayerId id = 0; id < problem.model.layer_count(); ++id) {
+    const std::string& name = problem.model.layer(id).name;
+    if (name.ends_with(".gate")) CHECK(splits[id] == LayerSplit::Whole);
+    if (!name.ends_with(".k_proj") && !name.ends_with(".v_proj")) continue;
+    CHECK(splits[id] == LayerSplit::Columns);
+    ++keys;
+  }
+  CHECK(keys == 2 * kBlocks);
+}
+
+TEST_CASE("every group of several ranks has a communicator", "[experts]") {
+  // A gibibyte each (usable_of). Eight ranks: all, and the eight that share out experts, which no others have. Of 16
+  // in shard groups of eight, two shard groups and eight pairs; expert groups of four, their shards of two, and pairs.
+  const auto usable = [](int workers, const Settings& settings, const char* strategy) {
+    return static_cast<double>(prepare(mixtral(workers, settings, strategy)).memory.usable.count) / (1 << 30);
+  };
+  const double alone = usable(8, {}, "ddp");
+  CHECK_THAT(usable(8, {{"strategy.experts", "8"}}, "ddp"), WithinRel(alone - 1.0, 1e-9));
+  CHECK_THAT(usable(8, {{"strategy.experts", "4"}}, "ddp"), WithinRel(alone - 2.0, 1e-9));
+  CHECK_THAT(usable(16, {{"strategy.experts", "4"}, {"strategy.group", "8"}}, "fsdp"), WithinRel(alone - 4.0, 1e-9));
 }
 
 TEST_CASE("both solvers and the estimate agree about experts", "[experts]") {

@@ -286,6 +286,41 @@ TEST_CASE("experts as frameworks are told of them", "[export]") {
   CHECK_THROWS_AS(signature_table(plan.strategy, plan.model), PlanError);
 }
 
+TEST_CASE("experts that a framework does not take so", "[export]") {
+  const auto mixtral = [](const Chosen& options, const char* precision = "bf16") {
+    return Case("fsdp", 16, 16, with({{"experts", "8"}}, options), precision, "mixtral-8x7b");
+  };
+  // Expert-parallel ranks of a shard group would have to be whole.
+  CHECK(
+      refusal(mixtral({{"stage", "1"}, {"group", "4"}}), Framework::Megatron) ==
+      "its distributed optimizer shares out in groups of whole expert-parallel ranks, and 8 do not divide groups of 4");
+  CHECK(refusal(mixtral({{"stage", "1"}}, "fp32"), Framework::NeMo) ==
+        "it takes expert parallelism with megatron_amp_O2 only");
+  CHECK_THAT(mixtral({{"stage", "1"}}).text(Framework::NeMo),
+             ContainsSubstring("  moe_token_dispatcher_type: alltoall\n"));
+}
+
+TEST_CASE("context parallelism as frameworks are told of it", "[export]") {
+  const auto llama = [](const Chosen& options) {
+    return Case("fsdp", 16, 16, with({{"stage", "3"}, {"context", "4"}}, options), "bf16", "llama3-8b");
+  };
+  const Case ring = llama({{"stage", "1"}, {"context_overlap", "true"}});
+  CHECK_THAT(ring.text(Framework::Megatron), ContainsSubstring("--context-parallel-size 4\n"));
+  CHECK_THAT(ring.text(Framework::Megatron), !ContainsSubstring("--cp-comm-type"));
+  CHECK_THAT(llama({{"stage", "1"}}).text(Framework::Megatron), ContainsSubstring("--cp-comm-type all_gather\n"));
+  CHECK_THAT(ring.text(Framework::NeMo), ContainsSubstring("  context_parallel_size: 4\n"));
+  // Four batches of 16 samples; torchtitan shares out state over 4 x 4 ranks.
+  CHECK_THAT(ring.text(Framework::Megatron), ContainsSubstring("--global-batch-size 64\n"));
+  const std::string titan = llama({{"reduce_dtype", "float32"}}).text(Framework::Torchtitan);
+  CHECK_THAT(titan, ContainsSubstring("data_parallel_shard_degree = 4\ncontext_parallel_degree = 4\n"));
+  CHECK(refusal(llama({{"reduce_dtype", "float32"}, {"group", "2"}}), Framework::Torchtitan) ==
+        "it shares out state among whole groups of context-parallel ranks");
+  CHECK(refusal(llama({{"stage", "1"}}), Framework::DeepSpeed) ==
+        "its sequence parallelism (Ulysses) exchanges heads for tokens, not keys and values");
+  const Case plan = llama({});
+  CHECK_THROWS_AS(signature_table(plan.strategy, plan.model), PlanError);
+}
+
 TEST_CASE("what no framework here can follow", "[export]") {
   for (const auto& [word, framework] : framework_words()) {
     INFO(word);

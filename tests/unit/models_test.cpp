@@ -3,6 +3,7 @@
 #include "models/reader.hpp"
 #include "models/shape.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/error_of.hpp"
 
 using namespace simsync;
 
@@ -139,6 +140,23 @@ TEST_CASE("experts: every row meets one matrix of several", "[models]") {
   CHECK(model.variable(1).name == "w/1.weight");
   CHECK(model.layer(1).forward_flops.value() == 2.0 * 20 * 8 * 6);
   CHECK(model.layer(2).output_bytes == 4.0 * 10 * 6);
+}
+
+TEST_CASE("rows go to experts and come back", "[models]") {
+  const auto refusal = [](const std::string& layers) {
+    return error_of([&] { (void)model_of(layers, "input: [10, 8]\n"); });
+  };
+  using Catch::Matchers::Contains;
+  CHECK_THAT(refusal("  - {dense: w, out: 6, experts: 3}\n"),
+             Contains("'w' has experts, and no 'dispatch' has sent them the rows that it reads"));
+  CHECK_THAT(refusal("  - {combine: c, top: 2}\n"),
+             Contains("'c' combines rows that no 'dispatch' has sent to experts"));
+  // The residual, and the loss, have a row for each token.
+  const std::string sent = "  - {dispatch: d, top: 1}\n  - {dense: w, out: 8, experts: 3}\n";
+  CHECK_THAT(refusal("  - {dense: a, out: 8}\n" + sent + "  - {add: s, from: [w, a]}\n"),
+             Contains("'s' reads rows that are still with experts: a 'combine' takes them back"));
+  CHECK_THAT(refusal(sent + "  - {loss: l}\n"), Contains("'l' reads rows that are still with experts"));
+  CHECK_THAT(refusal(sent + "  - {dispatch: e, top: 2}\n"), Contains("'e' reads rows that are still with experts"));
 }
 
 TEST_CASE("attention is four kernels with the traffic of its scores", "[models]") {

@@ -45,6 +45,24 @@ TEST_CASE("a product takes its work, in whole tiles, and a launch", "[models][pr
   CHECK_THAT(forward_of({.rows = 64, .inner = 10, .columns = 64, .steps = 3}, roofline), WithinRel(7.5, 1e-12));
 }
 
+TEST_CASE("rows that are no multiple of 16 bytes compute at a rate of their own", "[models][product]") {
+  Roofline roofline = plain();
+  roofline.element_bytes = 2.0;
+  roofline.memory = BytesPerSecond{1e30};
+  // Ten elements of two bytes are no multiple of 16, and without a rate of their own they are as fast as others.
+  CHECK_THAT(forward_of(kTile, roofline), WithinRel(1.0, 1e-12));
+  roofline.unaligned_efficiency = 0.25;
+  CHECK_THAT(forward_of(kTile, roofline), WithinRel(4.0, 1e-12));
+  // 16 elements deep: 1.6 s; 60 columns, no multiple of 8, are in a tile of 64 as well.
+  CHECK_THAT(forward_of({.rows = 64, .inner = 16, .columns = 64}, roofline), WithinRel(1.6, 1e-12));
+  CHECK_THAT(forward_of({.rows = 64, .inner = 16, .columns = 60}, roofline), WithinRel(6.4, 1e-12));
+  CHECK_THAT(forward_of({.rows = 63, .inner = 16, .columns = 64}, roofline), WithinRel(1.6, 1e-12));
+  // It is never faster than others.
+  roofline.unaligned_efficiency = 1.0;
+  roofline.compute_efficiency = 0.5;
+  CHECK_THAT(forward_of(kTile, roofline), WithinRel(2.0, 1e-12));
+}
+
 TEST_CASE("a batch adds rows to a weight's product and products to others", "[models][product]") {
   // One row is padded to a tile of 64. 64 samples of one row fill it; 64 products of one row are 64 tiles.
   CHECK_THAT(forward_of({.rows = 1, .inner = 10, .columns = 64}, plain(), 64), WithinRel(1.0, 1e-12));

@@ -131,11 +131,4 @@ MatrixProduct part_of(const MatrixProduct& product, ProductCut cut) {
   return part;
 }
 
-Slowdown slice_slowdown(const MatrixProduct& product, ProductCut cut, std::int64_t batch, const Roofline& roofline) {
-  const LayerTime whole = product_time(product, batch, roofline);
-  const LayerTime part = product_time(part_of(product, cut), batch, roofline);
-  const auto parts = static_cast<double>(cut.parts);
-  return {.forward = parts * (part.forward / whole.forward), .backward = parts * (part.backward / whole.backward)};
-}
-
 }  // namespace simsync

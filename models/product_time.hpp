@@ -1,8 +1,8 @@
 // Seconds of matrix products from their shapes, and how much slower the parts of a product are than the whole.
 //
 // Tensor parallelism cuts a product into parts that are narrow or shallow. An estimate by work alone (roofline.hpp)
-// does not tell a narrow part from a shallow one. No profile is made from what is declared here; it is for who cuts
-// layers.
+// does not tell a narrow part from a shallow one. No profile is made from product_time: a part of a layer takes the
+// layer's time times the product_time of the part over that of the whole (sim/plan/stage_profile.hpp).
 #pragma once
 #include <cstdint>
 
@@ -53,14 +53,5 @@ struct ProductCut {
 
 /// The largest part of `product`. More parts than the axis is long leave the largest with one entry.
 MatrixProduct part_of(const MatrixProduct& product, ProductCut cut);
-
-/// Time of the largest part times the number of parts, over the time of the whole: at least 1, and more where the axis
-/// does not divide evenly.
-struct Slowdown {
-  double forward = 1.0;
-  double backward = 1.0;
-};
-/// A layer's time, measured or estimated, times this over `cut.parts` is the time of a part.
-Slowdown slice_slowdown(const MatrixProduct& product, ProductCut cut, std::int64_t batch, const Roofline& roofline);
 
 }  // namespace simsync

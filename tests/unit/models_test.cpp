@@ -144,7 +144,7 @@ TEST_CASE("experts: every row meets one matrix of several", "[models]") {
 
 TEST_CASE("rows go to experts and come back", "[models]") {
   const auto refusal = [](const std::string& layers) {
-    return error_of([&] { (void)model_of(layers, "input: [10, 8]\n"); });
+    return test::error_of([&] { (void)model_of(layers, "input: [10, 8]\n"); });
   };
   using Catch::Matchers::Contains;
   CHECK_THAT(refusal("  - {dense: w, out: 6, experts: 3}\n"),

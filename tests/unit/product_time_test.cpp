@@ -28,6 +28,15 @@ double forward_of(const MatrixProduct& product, const Roofline& roofline, std::i
 
 constexpr MatrixProduct kTile{.rows = 64, .inner = 10, .columns = 64};
 
+/// Time of the largest part times the number of parts, over the time of the whole.
+LayerTime slowdown(const MatrixProduct& product, ProductCut cut, const Roofline& roofline) {
+  const LayerTime whole = product_time(product, 1, roofline);
+  const LayerTime part = product_time(part_of(product, cut), 1, roofline);
+  const auto parts = static_cast<double>(cut.parts);
+  return {.forward = Seconds{parts * (part.forward / whole.forward)},
+          .backward = Seconds{parts * (part.backward / whole.backward)}};
+}
+
 }  // namespace
 
 TEST_CASE("a product takes its work, in whole tiles, and a launch", "[models][product]") {
@@ -143,18 +152,18 @@ TEST_CASE("a part is slower than its share of the whole", "[models][product]") {
   Roofline roofline = plain();
   roofline.half_area = 4096.0;
   // Whole (16 + 1) tiles, half of the columns (8 + 1): 18 / 17.
-  CHECK_THAT(slice_slowdown(product, {ProductAxis::Columns, 2}, 1, roofline).forward, WithinRel(18.0 / 17.0, 1e-12));
+  CHECK_THAT(slowdown(product, {ProductAxis::Columns, 2}, roofline).forward.value(), WithinRel(18.0 / 17.0, 1e-12));
   roofline.half_area = 0.0;
   roofline.half_depth = 10.0;
   // Whole 40 + 10, half of the inner axis 20 + 10: 60 / 50. The columns' cut costs nothing.
-  CHECK_THAT(slice_slowdown(product, {ProductAxis::Inner, 2}, 1, roofline).forward, WithinRel(1.2, 1e-12));
-  CHECK_THAT(slice_slowdown(product, {ProductAxis::Columns, 2}, 1, roofline).forward, WithinRel(1.0, 1e-12));
+  CHECK_THAT(slowdown(product, {ProductAxis::Inner, 2}, roofline).forward.value(), WithinRel(1.2, 1e-12));
+  CHECK_THAT(slowdown(product, {ProductAxis::Columns, 2}, roofline).forward.value(), WithinRel(1.0, 1e-12));
   // Its backward pass has the columns as the inner axis of one gradient and keeps 40 as 64 columns. Whole, in tiles of
   // four heads: 4 x 1 x (256 + 10) and 4 x 1 x 4 x (64 + 10); half: 4 x (128 + 10) and 4 x 2 x (64 + 10).
-  CHECK_THAT(slice_slowdown(product, {ProductAxis::Columns, 2}, 1, roofline).backward,
+  CHECK_THAT(slowdown(product, {ProductAxis::Columns, 2}, roofline).backward.value(),
              WithinRel(2.0 * (4 * 138 + 8 * 74) / (4 * 266 + 16 * 74), 1e-12));
   // Three parts of 40 are 14, 13 and 13: 3 x (14 + 10) / (40 + 10).
-  CHECK_THAT(slice_slowdown(product, {ProductAxis::Inner, 3}, 1, roofline).forward, WithinRel(72.0 / 50.0, 1e-12));
+  CHECK_THAT(slowdown(product, {ProductAxis::Inner, 3}, roofline).forward.value(), WithinRel(72.0 / 50.0, 1e-12));
 }
 
 TEST_CASE("no part is faster than its share, whatever the shape", "[models][product]") {
@@ -169,13 +178,13 @@ TEST_CASE("no part is faster than its share, whatever the shape", "[models][prod
       for (const std::int64_t columns : {1, 1000, 50304})
         for (const auto axis : {ProductAxis::Rows, ProductAxis::Inner, ProductAxis::Columns, ProductAxis::Heads}) {
           const MatrixProduct product{.rows = rows, .inner = inner, .columns = columns, .heads = 16};
-          CHECK(slice_slowdown(product, {axis, 1}, 1, roofline).forward == 1.0);
+          CHECK(slowdown(product, {axis, 1}, roofline).forward.value() == 1.0);
           double before = 1.0;
           for (const std::int64_t parts : {2, 4, 8}) {
-            const Slowdown slower = slice_slowdown(product, {axis, parts}, 1, roofline);
-            CHECK(slower.forward >= before * (1.0 - 1e-12));
-            CHECK(slower.backward >= 1.0 - 1e-12);
-            before = slower.forward;
+            const LayerTime slower = slowdown(product, {axis, parts}, roofline);
+            CHECK(slower.forward.value() >= before * (1.0 - 1e-12));
+            CHECK(slower.backward.value() >= 1.0 - 1e-12);
+            before = slower.forward.value();
           }
         }
 }

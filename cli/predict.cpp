@@ -59,9 +59,10 @@ std::string short_source(const std::string& provenance) {
 }
 
 void print_summary(const PredictedRow& row, const Prediction& prediction, const std::string& basis, bool whole_source) {
+  std::string of_batch = row.batches == row.workers ? "worker" : "replica";
+  if (row.context > 1) of_batch = fmt::format("{} context-parallel replicas", row.context);
   std::cout << wrapped(fmt::format("{} on {}, {} with {} worker{}, batch {} per {}", row.model, row.cluster,
-                                   row.strategy, row.workers, row.workers == 1 ? "" : "s", row.batch,
-                                   row.replicas == row.workers ? "worker" : "replica"),
+                                   row.strategy, row.workers, row.workers == 1 ? "" : "s", row.batch, of_batch),
                        terminal_style().width)
             << '\n';
   print_line("rests on", basis);

@@ -350,7 +350,7 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   print_line("memory", memory_text(run.question().memory(best.found.layout)));
   print_line("sends", sent_text(run.question(), best.found.layout));
   print_line("run", told_text(run.question(), flags, best.found.layout));
-  std::cout << "The best of each kind of parallelism beside that over data:\n";
+  std::cout << "The best with tensor parallelism, with a pipeline, with both and with neither:\n";
   print_families(run, best, replayed);
   if (flags.price_per_node_hour) print_cheapest(flags, run, best, inputs);
 }

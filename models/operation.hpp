@@ -34,8 +34,9 @@ struct MatrixProduct {
   std::int64_t columns = 1;
   /// The second operand is a weight that all samples share: a batch adds rows. Otherwise it adds products.
   bool weights = true;
-  std::int64_t heads = 1;  ///< products per sample that are independent of one another
-  std::int64_t steps = 1;  ///< times that it is computed, each after the other
+  std::int64_t heads = 1;         ///< products per sample that are independent of one another
+  std::int64_t steps = 1;         ///< times that it is computed, each after the other
+  std::int64_t sample_parts = 1;  ///< ranks that share out a batch, where it is part of a layer: each has some samples
 
   [[nodiscard]] double flops() const;  ///< per sample, all heads and steps
 };
@@ -50,6 +51,7 @@ struct Operation {
   double key_value_bytes = 0.0;  ///< per sample: keys and values that all queries of an attention read, likewise
   /// The backward pass begins with the first product again (fused attention, which does not keep the scores).
   bool first_product_again = false;
+  bool causal = false;        ///< of an attention: products leave out the keys after each query
   bool data_gradient = true;  ///< false for a layer that reads only the sample: nobody asks for its gradient
 
   [[nodiscard]] bool has_products() const { return convolution || !products.empty(); }

@@ -51,7 +51,7 @@ Seconds time_of(const Shape& shape, double rate, const Roofline& roofline) {
 
 Shape shape_of(const MatrixProduct& product, std::int64_t batch) {
   SIMSYNC_ASSERT(batch >= 1);
-  const auto samples = static_cast<double>(batch);
+  const auto samples = std::ceil(static_cast<double>(batch) / static_cast<double>(product.sample_parts));
   Shape shape{.rows = static_cast<double>(product.rows),
               .inner = static_cast<double>(product.inner),
               .columns = static_cast<double>(product.columns),
@@ -116,7 +116,11 @@ MatrixProduct part_of(const MatrixProduct& product, ProductCut cut) {
   const auto shorten = [&](std::int64_t& length) { length = (length + cut.parts - 1) / cut.parts; };
   switch (cut.axis) {
     case ProductAxis::Rows:
-      shorten(part.rows);
+      if (part.rows % cut.parts == 0) {
+        part.rows /= cut.parts;
+      } else {
+        part.sample_parts *= cut.parts;
+      }
       break;
     case ProductAxis::Inner:
       shorten(part.inner);

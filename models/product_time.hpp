@@ -51,7 +51,8 @@ struct ProductCut {
   std::int64_t parts = 1;  ///< at least 1
 };
 
-/// The largest part of `product`. More parts than the axis is long leave the largest with one entry.
+/// The largest part of `product`. Rows of a sample that do not divide are not cut: the parts have some samples each.
+/// More parts than the axis is long leave the largest with one entry.
 MatrixProduct part_of(const MatrixProduct& product, ProductCut cut);
 
 }  // namespace simsync

@@ -54,6 +54,7 @@ Tensor fused_attention(Statement& s, const std::string& name, const Operands& op
   spec.operation.products = {{operands.queries, features, keys, false, heads},
                              {operands.queries, keys, features, false, heads}};
   spec.operation.first_product_again = true;
+  spec.operation.causal = causal;
   spec.operation.key_value_bytes = 2.0 * operands.key_bytes();
   spec.forward_flops = spec.operation.flops();
   spec.backward_ratio = 2.5;  // both products have the same work

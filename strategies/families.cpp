@@ -102,6 +102,9 @@ std::vector<OptionInfo> model_parallel_options() {
       {"context_overlap", "false",
        "true: keys and values that context-parallel ranks exchange come while attention computes (ring attention); "
        "false: before it"},
+      {"context_balanced", "true",
+       "false: each context-parallel rank has one run of tokens, so that of a causal attention the last rank computes "
+       "most; true: one from the front and one from the back"},
       {"splits", "",
        "layers that tensor-parallel ranks share out otherwise than Megatron-LM would: LAYER:SPLIT+... with whole, "
        "columns, rows, features, tokens or vocabulary"},
@@ -111,7 +114,7 @@ std::vector<OptionInfo> model_parallel_options() {
        "cheapest)"},
       {"launch_cost", "0s", "what a host takes to launch one pass of a layer"},
       {"check_cost", "0s",
-       "what hosts take, for each rank, to check a collective of tensor-parallel ranks "
+       "what hosts take, for each rank, to check a collective of ranks that share out layers, experts or tokens "
        "(TORCH_DISTRIBUTED_DEBUG=DETAIL)"},
       {"transfer_cost", "0s",
        "what it takes hosts to announce a transfer between stages that they wait for; 0s: it is launched ahead"},
@@ -131,6 +134,7 @@ ModelParallel model_parallel(const BuildRequest& request, const Options& options
   out.chunks = static_cast<int>(options.integer("chunks", 1, kMostChunks));
   out.sequence = options.boolean("sequence");
   out.tensor_overlap = options.boolean("tensor_overlap");
+  out.context_balanced = options.boolean("context_balanced");
   out.context_overlap = options.boolean("context_overlap");
   out.splits = parse_split_choices(options.text("splits"));
   out.blocks = options.one_of("stage_blocks", stage_blocks_words());

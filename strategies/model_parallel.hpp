@@ -25,8 +25,9 @@ enum class StageBlocks : std::uint8_t {
 /// device as it gets; a device cannot begin what has not been launched.
 struct HostCosts {
   Seconds launch{0};  ///< of one pass of one layer
-  /// Before a collective of tensor-parallel ranks their hosts make sure that all call the same: for each of the ranks
-  /// (TORCH_DISTRIBUTED_DEBUG=DETAIL, whose barrier over Gloo answers one rank after the other).
+  /// Before a collective of ranks that share out layers, experts or tokens their hosts make sure that all call the
+  /// same: for each of the ranks (TORCH_DISTRIBUTED_DEBUG=DETAIL, whose barrier over Gloo answers one rank after the
+  /// other).
   Seconds check{0};
   /// Of what announces a transfer between stages (shapes, before the data), where hosts wait for their devices and for
   /// each other: the sender announces what its device has ended, and the receiver launches nothing before it has
@@ -60,6 +61,9 @@ struct ModelParallel {
   /// that gives what they reduce, as where both are cut into pieces (Transformer Engine's userbuffers, PyTorch's
   /// asynchronous tensor parallelism). The longer of the two counts; the first piece, which nothing hides, is left out.
   bool tensor_overlap = false;
+  /// Each context-parallel rank has a run of tokens from the front of a sample and one from the back, so that all have
+  /// as much of a causal attention to compute. false: one run each, and the others wait for the rank with the last one.
+  bool context_balanced = true;
   /// What context-parallel ranks exchange runs beside the attention that needs it, as keys and values that go round a
   /// ring do (Liu et al., "Ring Attention", 2023). The longer of the two counts.
   bool context_overlap = false;

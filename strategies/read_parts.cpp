@@ -154,6 +154,7 @@ void read_parallel(const yaml::Node& node, ModelParallel& parallel) {
   m.maybe("chunks", [&](const yaml::Node& n) { parallel.chunks = static_cast<int>(n.integer(1, kMostRanks)); });
   m.maybe("sequence", [&](const yaml::Node& n) { parallel.sequence = n.boolean(); });
   m.maybe("tensor_overlap", [&](const yaml::Node& n) { parallel.tensor_overlap = n.boolean(); });
+  m.maybe("context_balanced", [&](const yaml::Node& n) { parallel.context_balanced = n.boolean(); });
   m.maybe("context_overlap", [&](const yaml::Node& n) { parallel.context_overlap = n.boolean(); });
   m.maybe("splits", [&](const yaml::Node& n) {
     try {

@@ -165,6 +165,17 @@ Layer share_of(const Layer& layer, LayerSplit split, int ranks) {
   return out;
 }
 
+/// A causal attention of one of so many equal runs of queries, of which the last one sees 1 - 1 / (2 ranks) of the keys
+/// on average, not half.
+void see_as_the_last(Layer& attention, int ranks) {
+  const double more = (2.0 * ranks - 1.0) / ranks;
+  attention.forward_flops *= more;
+  attention.backward_flops *= more;
+  const auto longer = [&](std::int64_t& keys) { keys = std::llround(more * static_cast<double>(keys)); };
+  longer(attention.operation.products.front().columns);
+  longer(attention.operation.products.back().inner);
+}
+
 /// Ceiling of a / b.
 std::int64_t part(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -259,12 +270,17 @@ void check_samples(const Model& model, const ModelParallel& parallel, std::int64
                   batch, parallel.tensor, model.name()));
 }
 
-std::optional<std::string> obstacle_to_context(const Model& model, int ranks) {
+std::optional<std::string> obstacle_to_context(const Model& model, const ModelParallel& parallel) {
+  const int ranks = parallel.context;
   for (LayerId id = 0; id < model.layer_count() && ranks > 1; ++id) {
     const Layer& layer = model.layer(id);
     if (is_of_samples(layer.kind)) return fmt::format("layer '{}' looks at whole samples", layer.name);
     if (layer.kind == LayerKind::Attention && layer.operation.key_value_bytes <= 0.0)
       return fmt::format("the keys and values of layer '{}' are not known", layer.name);
+    const bool halves = parallel.context_balanced && layer.operation.causal;
+    if (halves && layer.operation.products.front().rows % (2 * ranks) != 0)
+      return fmt::format("the {} queries of layer '{}' do not divide into two runs for each rank",
+                         layer.operation.products.front().rows, layer.name);
     if (layer.kind == LayerKind::Dense && std::fmod(layer.dense_rows, ranks) != 0.0)
       return fmt::format("the {} rows of layer '{}' do not divide", layer.dense_rows, layer.name);
   }
@@ -278,6 +294,7 @@ Layer part_of(const Layer& layer, LayerSplit split, const ModelParallel& paralle
   const double queries = out.input_bytes - keys;
   out = share_of(out, LayerSplit::Tokens, parallel.context);
   if (keys > 0.0) out.input_bytes = queries / parallel.context + keys;
+  if (!parallel.context_balanced && out.operation.causal) see_as_the_last(out, parallel.context);
   return out;
 }
 

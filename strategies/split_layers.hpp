@@ -51,7 +51,7 @@ void check_samples(const Model& model, const ModelParallel& parallel, std::int64
 
 /// Why context-parallel ranks cannot share out the tokens of a model: a layer looks at whole samples, or its rows do
 /// not divide. None: they can.
-std::optional<std::string> obstacle_to_context(const Model& model, int ranks);
+std::optional<std::string> obstacle_to_context(const Model& model, const ModelParallel& parallel);
 
 /// What one rank computes of a layer, without its variables: of what tensor-parallel ranks share out as `split` says
 /// its share of the tokens. @throws PlanError where heads do not divide evenly among the ranks.

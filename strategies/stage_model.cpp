@@ -196,7 +196,7 @@ std::vector<StageModel> stage_models(const Model& model, const ModelParallel& pa
   if (parallel.experts > 1 && experts_of(model) == 0)
     throw PlanError(
         fmt::format("model '{}' has no experts that {} ranks could share out", model.name(), parallel.experts));
-  if (const auto obstacle = obstacle_to_context(model, parallel.context))
+  if (const auto obstacle = obstacle_to_context(model, parallel))
     throw PlanError(fmt::format("{} context-parallel ranks cannot share out the tokens of model '{}': {}",
                                 parallel.context, model.name(), *obstacle));
   std::vector<StageModel> out;

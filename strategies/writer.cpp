@@ -73,6 +73,7 @@ std::string parallel_text(const ModelParallel& parallel) {
   if (parallel.experts > 1) out += fmt::format(", experts: {}", parallel.experts);
   if (parallel.context > 1) out += fmt::format(", context: {}", parallel.context);
   if (parallel.tensor_overlap) out += ", tensor_overlap: true";
+  if (!parallel.context_balanced) out += ", context_balanced: false";
   if (parallel.context_overlap) out += ", context_overlap: true";
   if (!parallel.splits.empty()) out += fmt::format(", splits: \"{}\"", text_of(parallel.splits));
   if (parallel.blocks != StageBlocks::Even) out += fmt::format(", stage_blocks: {}", name_of(parallel.blocks));

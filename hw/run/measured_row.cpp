@@ -30,7 +30,8 @@ std::vector<std::string> measured_cells(const PredictRequest& request, const Pro
   const double slowest = slowdowns[static_cast<std::size_t>(needed) - 1];
   const double step = measured.step().value();
   const double compute = slowest * problem.profile.step().value();
-  const double samples = static_cast<double>(problem.samples()) * needed;
+  const int batches = problem.strategy.graph.batches() - problem.plan.progress.backups;
+  const double samples = static_cast<double>(problem.samples()) * batches;
   std::string all;
   for (const Seconds s : measured.steps) {
     if (!all.empty()) all += ';';

@@ -15,7 +15,8 @@ PredictedRow row_of(const PredictRequest& request, const Problem& problem, const
   row.strategy = request.strategy;
   row.mode = mode_of(problem.strategy);
   row.workers = request.workers;
-  row.replicas = problem.strategy.graph.batches();
+  row.batches = problem.strategy.graph.batches();
+  row.context = problem.strategy.graph.parallel.context;
   row.backups = problem.strategy.graph.backups;
   row.batch = problem.samples();
   row.step_time = prediction.step;

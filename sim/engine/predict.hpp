@@ -20,7 +20,8 @@ struct PredictedRow {
   std::string mode;  ///< mode_of(Strategy)
   int workers = 1;
   int backups = 0;                  ///< of the workers: a step goes on without as many gradients
-  int replicas = 1;                 ///< of the model: as many as workers, unless several compute one together
+  int batches = 1;                  ///< of a step: as many as workers, unless several compute one together
+  int context = 1;                  ///< replicas of the model that compute one
   std::int64_t batch = 1;           ///< per replica
   Seconds step_time;                ///< steady state
   Seconds compute;                  ///< slowest needed worker's forward + backward + update without any communication
@@ -37,7 +38,7 @@ struct PredictedRow {
   RankMemory memory;                   ///< what a worker needs, and what the smallest of them has
   std::vector<std::string> notes;      ///< RankMemory::misfit and Problem::notes; not a column
   [[nodiscard]] double throughput() const {
-    return static_cast<double>(batch) * (replicas - backups) / step_time.value();
+    return static_cast<double>(batch) * (batches - backups) / step_time.value();
   }
 };
 

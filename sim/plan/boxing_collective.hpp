@@ -1,4 +1,4 @@
-// Which collective converts a tensor among tensor-parallel ranks. Private to sim/plan.
+// Which collective converts a tensor among ranks that share out layers, experts or tokens. Private to sim/plan.
 #pragma once
 #include "sim/plan/group_shape.hpp"
 #include "strategies/split_layers.hpp"

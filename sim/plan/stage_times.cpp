@@ -1,9 +1,11 @@
 #include "sim/plan/stage_times.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "models/blocks.hpp"
 #include "sim/plan/boxing_collective.hpp"
 #include "sim/plan/plan_writer.hpp"
 
@@ -79,6 +81,9 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
                 .backward = std::vector<double>(layers),
                 .weight = std::vector<double>(layers),
                 .update = profile.update.value()};
+  std::map<LayerId, LayerId> ends;  // of blocks that are computed again, with where they begin
+  if (!profile.recomputed.empty())
+    for (const Block& block : blocks_of(part.model)) ends[block.last] = block.first;
   for (const StageChunk& chunk : part.chunks) {
     Pass forward(*this, part, profile);
     for (LayerId id = chunk.begin; id < chunk.end; ++id) {
@@ -93,10 +98,12 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
       const bool has_product = kind == LayerKind::Dense || kind == LayerKind::Conv;
       out.weight[id] = has_product ? kWeightShare * time : 0.0;
       out.split += backward.exchange(part.boxing.before_backward[id], id);
-      if (!profile.recomputed.empty() && profile.recomputed[id]) {
-        out.split += backward.exchange(part.boxing.before_forward[id], id);
-        backward.compute(id, slowdown * profile.layers[id].forward.value());
-      }
+      if (const auto block = ends.find(id); block != ends.end())
+        for (LayerId again = block->second; again <= id; ++again) {
+          if (!profile.recomputed[again]) continue;
+          out.split += backward.exchange(part.boxing.before_forward[again], again);
+          backward.compute(again, slowdown * profile.layers[again].forward.value());
+        }
       backward.compute(id, time);
       out.backward[id] = backward.advance();
     }

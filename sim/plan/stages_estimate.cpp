@@ -34,12 +34,12 @@ struct StagesEstimator::Parts {
   const Cluster& cluster;
   int workers;
   MeshGroups groups;
-  /// Tensor, pipeline, experts, context, chunks, blocks, sequence and splits.
-  using Cut = std::tuple<int, int, int, int, int, StageBlocks, bool, std::vector<SplitChoice>>;
+  /// Tensor, pipeline, experts, context and whether it is balanced, chunks, blocks, sequence and splits.
+  using Cut = std::tuple<int, int, int, int, bool, int, StageBlocks, bool, std::vector<SplitChoice>>;
   std::map<Cut, std::vector<StageModel>> stages = {};
 
   static Cut cut_of(const ModelParallel& parallel) {
-    return {parallel.tensor, parallel.pipeline, parallel.experts,  parallel.context,
+    return {parallel.tensor, parallel.pipeline, parallel.experts,  parallel.context, parallel.context_balanced,
             parallel.chunks, parallel.blocks,   parallel.sequence, parallel.splits};
   }
 };

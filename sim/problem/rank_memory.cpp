@@ -85,6 +85,18 @@ Bytes gathered(const RankModel& of, const std::string& precision) {
   return {static_cast<std::int64_t>(bytes + root + widest)};
 }
 
+/// Of one attention, keys and values of all tokens, and in the backward pass their gradients. Those that go round a
+/// ring are two shares at a time.
+Bytes gathered_keys(const RankModel& of, const Profile& profile) {
+  const ModelParallel& parallel = of.strategy.graph.parallel;
+  if (parallel.context == 1) return {};
+  double most = 0.0;
+  for (LayerId id = 0; id < of.model.layer_count(); ++id)
+    most = std::max(most, of.model.layer(id).operation.key_value_bytes);
+  const double shares = parallel.context_overlap ? std::min(1.0, 2.0 / parallel.context) : 1.0;
+  return {static_cast<std::int64_t>(2.0 * shares * profile.activation_bytes(most))};
+}
+
 /// Bytes that lie in buffers of the communication library for the whole run.
 Bytes buffers(const Model& model, const Strategy& strategy, const std::string& precision) {
   const Fusion& fusion = strategy.graph.fusion;
@@ -221,6 +233,7 @@ MemoryDemand demand_of(const RankModel& of, const Profile& profile, const Optimi
   out.recompute = strategy.graph.recompute;
   out.optimizer = optimizer;
   if (has_sharded(strategy)) out.gathered = gathered(of, profile.precision);
+  out.gathered += gathered_keys(of, profile);
   out.variables.resize(model.variables().size());
   const Sharding& sharding = strategy.graph.sharding;
   const double most = sharding.whole_variables ? largest_share(model, strategy) : 0.0;
@@ -366,8 +379,8 @@ std::string remedy_text(const RankMemory& memory) {
   if (!changes.empty()) return fmt::format("it fits with {}", fmt::join(changes, ", or with "));
   if (memory.least_activations > memory.usable)
     return fmt::format(
-        "the activations of one sample take {} even where all are computed again, and no number of workers "
-        "shares them out: it needs shorter samples or larger devices",
+        "the activations of one sample take {} even where all are computed again: it needs ranks that share them out "
+        "('simsync search --method coordinate' looks for such a layout), shorter samples or larger devices",
         format_bytes(static_cast<double>(memory.least_activations.count)));
   std::string more = "it needs more workers that share the parameters";
   if (memory.sharing == StateSharing::None) more = "--strategy fsdp shares the state out over the workers";

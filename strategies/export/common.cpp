@@ -156,6 +156,26 @@ void expect_sequence_with_experts(const Model& model, const ModelParallel& paral
             "with experts its tensor parallelism is sequence-parallel, too (sequence=true)", out);
 }
 
+void expect_balanced_context(const ModelParallel& parallel, FrameworkSettings& out) {
+  refuse_if(
+      parallel.context > 1 && !parallel.context_balanced,
+      "its context-parallel ranks have a run of tokens from the front and one from the back (context_balanced=true)",
+      out);
+}
+
+void note_padded_vocabulary(const Model& model, int tensor, FrameworkSettings& out) {
+  constexpr std::int64_t kEach = 128;
+  const std::int64_t unit = kEach * tensor;
+  for (const Variable& variable : model.variables()) {
+    if (model.layer(variable.layer).kind != LayerKind::Embedding || variable.shape.size() != 2) continue;
+    const std::int64_t words = variable.shape.front();
+    const std::int64_t padded = (words + unit - 1) / unit * unit;
+    return note_if(padded != words,
+                   fmt::format("it pads the {} words to {}, which model.vocabulary={} predicts", words, padded, padded),
+                   out);
+  }
+}
+
 void set_core_recompute(Recompute recompute, const std::function<void(const std::string&, SettingValue)>& set,
                         FrameworkSettings& out) {
   switch (recompute) {

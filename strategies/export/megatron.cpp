@@ -38,6 +38,7 @@ private:
     flag("pipeline-model-parallel-size", std::int64_t{plan_.parallel.pipeline});
     if (plan_.parallel.sequence && plan_.parallel.tensor > 1) flag("sequence-parallel");
     if (plan_.parallel.context > 1) context();
+    note_padded_vocabulary(question_.model, plan_.parallel.tensor, out_);
     if (experts_of(question_.model) == 0) return;
     flag("expert-model-parallel-size", std::int64_t{plan_.parallel.experts});
     flag("moe-token-dispatcher-type", std::string("alltoall"));
@@ -47,6 +48,7 @@ private:
   /// By default it sends keys and values round a ring while attention computes.
   void context() {
     flag("context-parallel-size", std::int64_t{plan_.parallel.context});
+    expect_balanced_context(plan_.parallel, out_);
     if (!plan_.parallel.context_overlap) flag("cp-comm-type", std::string("all_gather"));
   }
 
@@ -54,7 +56,7 @@ private:
   void environment() {
     const bool fsdp = plan_.shares_state() && plan_.stage > 1;
     note_if(fsdp, "CUDA_DEVICE_MAX_CONNECTIONS must not be 1 in the environment", out_);
-    note_if(!fsdp && plan_.parallel.tensor > 1,
+    note_if(!fsdp && (plan_.parallel.tensor > 1 || plan_.parallel.context > 1),
             "CUDA_DEVICE_MAX_CONNECTIONS must be 1 in the environment of devices before Blackwell", out_);
   }
 

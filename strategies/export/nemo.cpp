@@ -63,6 +63,10 @@ private:
       model("moe_token_dispatcher_type", std::string("alltoall"));
     }
     if (parallel.context > 1) model("context_parallel_size", std::int64_t{parallel.context});
+    expect_balanced_context(parallel, out_);
+    note_if(parallel.context > 1 && !parallel.context_overlap,
+            "it sends keys and values round a ring while attention computes (context_overlap=true)", out_);
+    note_padded_vocabulary(question_.model, parallel.tensor, out_);
     expect_sequence_with_experts(question_.model, parallel, out_);
     expect_whole_key_heads(question_.model, parallel.tensor, out_);
     if (parallel.chunks > 1) model("virtual_pipeline_model_parallel_size", std::int64_t{parallel.chunks});

@@ -61,11 +61,14 @@ private:
     // It shares out state among the context-parallel ranks, too.
     parallelism("data_parallel_shard_degree", std::int64_t{plan_.shares_state() ? plan_.group / context : 1});
     if (context > 1) parallelism("context_parallel_degree", std::int64_t{context});
+    expect_balanced_context(plan_.parallel, out_);
+    note_if(context > 1 && !plan_.parallel.context_overlap,
+            "it gathers keys and values while attention computes with a rank's own (context_overlap=true)", out_);
     refuse_if(plan_.shares_state() && plan_.group % context != 0,
               "it shares out state among whole groups of context-parallel ranks", out_);
     if (plan_.shares_state()) return fsdp();
     if (plan_.replicas == 1) return;
-    refuse_if(!plan_.parallel.is_trivial(), "its DDP goes with no tensor or pipeline parallelism", out_);
+    refuse_if(!plan_.parallel.is_trivial(), "its DDP goes with no tensor, pipeline or context parallelism", out_);
     refuse_if(plan_.micro_steps > 1, "its DDP reduces gradients in every micro-step", out_);
     note_if(question_.strategy.graph.fusion.limit.count != kBucket,
             "it fuses gradients into buckets of 100 MiB (bucket_cap_mb in its code)", out_);

@@ -65,15 +65,15 @@ void need_at_least(std::int64_t least, const Options& options, const char* name,
   if (first < least) options.fail(name, fmt::format("expected numbers of at least {}", least));
 }
 
-/// Powers of two. Fewer tokens for each rank are left out: they would only make a long search longer, for what a rank
-/// computes of a sample shrinks with them and what it gathers does not.
+/// Powers of two that leave each rank as many tokens as Llama 3 had: 131,072 over 16 ("The Llama 3 Herd of Models",
+/// 2024, table 4).
 std::vector<std::int64_t> context_ranks(const Model& model, const LayoutTask& task) {
-  constexpr double kFewest = 4096.0;
+  constexpr double kFewest = 8192.0;
   double tokens = 0.0;
   for (LayerId id = 0; id < model.layer_count(); ++id) tokens = std::max(tokens, model.layer(id).dense_rows);
   std::vector<std::int64_t> out{1};
   for (std::int64_t ranks = 2; ranks <= task.workers && tokens >= kFewest * static_cast<double>(ranks); ranks *= 2) {
-    if (!obstacle_to_context(model, static_cast<int>(ranks))) out.push_back(ranks);
+    if (!obstacle_to_context(model, {.context = static_cast<int>(ranks)})) out.push_back(ranks);
   }
   return out;
 }
@@ -97,7 +97,7 @@ const std::vector<OptionInfo>& layout_dimensions() {
       {"pipeline", kAuto, "stages; auto: divisors of the workers up to the model's blocks"},
       {"experts", kAuto, "replicas that share out experts; auto: divisors of the model's experts, 1 without any"},
       {"context", kAuto,
-       "replicas that share out the tokens of a sample; auto: powers of two that leave each 4,096 or more"},
+       "replicas that share out the tokens of a sample; auto: powers of two that leave each 8,192 or more"},
       {"schedule", "1f1b,interleaved,zero-bubble", "order of a stage's passes: gpipe, 1f1b, interleaved, zero-bubble"},
       {"chunks", kAuto, "runs of layers on a stage of an interleaved schedule; auto: 2 to the blocks of a stage"},
       {"stage_blocks", "even,with-ends", "blocks of a stage: even, with-ends, threshold, balanced, as ddp has them"},

@@ -34,7 +34,7 @@ struct LayoutSpace {
 const std::vector<OptionInfo>& layout_dimensions();
 /// The space that `given` (dimension, values) restricts. `auto` stands for all that can be: divisors of the workers for
 /// tensor (up to four nodes' GPUs) and pipeline (up to the model's blocks), divisors of the model's experts for
-/// experts, numbers of ranks that share out the tokens of a sample into parts of at least 4,096 for context, divisors
+/// experts, numbers of ranks that share out the tokens of a sample into parts of at least 8,192 for context, divisors
 /// of the samples for micro_batch (up to 64, and all samples of a replica), numbers of chunks up to the blocks of a
 /// stage. Recomputation needs blocks. @throws InputError for an unknown dimension, a value that it cannot have, and
 /// interleaved schedules alone where no stage can have two chunks.

@@ -3,6 +3,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/engine/predict.hpp"
 #include "sim/problem/layout_question.hpp"
+#include "strategies/reader.hpp"
 #include "strategies/stage_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/collectives_of.hpp"
@@ -88,11 +89,29 @@ TEST_CASE("a rank computes its share of the tokens with all parameters", "[conte
   }
 }
 
+TEST_CASE("without balance the rank with the last tokens has most of a causal attention", "[context]") {
+  // 4,096 tokens over four ranks: the last one's queries see 3,072 to 4,096 keys, 7/8 of all on average. Balanced, and
+  // of the whole, it is half.
+  const Model model = prepare(llama(1, {{"model.length", "4096"}})).model;
+  const Model even = stage_models(model, {.context = 4}).front().model;
+  const Model last = stage_models(model, {.context = 4, .context_balanced = false}).front().model;
+  for (LayerId id = 0; id < model.layer_count(); ++id) {
+    const bool attention = model.layer(id).kind == LayerKind::Attention;
+    CHECK_THAT(last.layer(id).forward_flops.value(),
+               WithinRel((attention ? 1.75 : 1.0) * even.layer(id).forward_flops.value(), 1e-12));
+    if (!attention) continue;
+    CHECK(even.layer(id).operation.products.front().columns == 2048);
+    CHECK(last.layer(id).operation.products.front().columns == 3584);
+    CHECK(last.layer(id).operation.products.back().inner == 3584);
+    CHECK(last.layer(id).operation.products.front().rows == 1024);
+  }
+}
+
 TEST_CASE("context-parallel replicas have one batch", "[context]") {
   // Eight ranks, four to a sample: two samples a step. 64 ranks with 2 x 2 of a replica: 16 replicas, eight batches.
   Inputs inputs;
   const PredictedRow row = predict(llama(8, {{"strategy.context", "4"}}), inputs);
-  CHECK(row.replicas == 2);
+  CHECK(row.batches == 2);
   CHECK_THAT(row.throughput() * row.step_time.value(), WithinRel(2.0, 1e-12));
   const PredictRequest hybrid =
       llama(64, {{"strategy.context", "2"}, {"strategy.tensor", "2"}, {"strategy.pipeline", "2"}});
@@ -127,6 +146,18 @@ TEST_CASE("tokens that cannot be shared out are refused", "[context]") {
   CHECK_THROWS_AS(prepare(images), PlanError);
 }
 
+TEST_CASE("a strategy file keeps how tokens are shared out", "[context]") {
+  const Problem problem = prepare(llama(
+      8, {{"strategy.context", "4"}, {"strategy.context_overlap", "true"}, {"strategy.context_balanced", "false"}}));
+  const Strategy read =
+      parse_strategy(to_yaml(problem.strategy, problem.model), "context.yaml",
+                     {.model = problem.model, .cluster = problem.cluster, .workers = 8, .batch = 1, .options = {}});
+  CHECK(read.graph.parallel == problem.strategy.graph.parallel);
+  CHECK(read.graph.parallel.context == 4);
+  CHECK(read.graph.parallel.context_overlap);
+  CHECK_FALSE(read.graph.parallel.context_balanced);
+}
+
 TEST_CASE("an exchange beside attention takes what is longer", "[context]") {
   // One block on two nodes: a gather takes longer than a pass of attention. One after the other they take the sum,
   // beside each other the gather alone; behind it in the backward pass comes the reduce-scatter, on the same stream. So
@@ -152,16 +183,17 @@ TEST_CASE("an exchange beside attention takes what is longer", "[context]") {
 
 TEST_CASE("both solvers and the estimate agree about context", "[context]") {
   Inputs inputs;
-  PredictRequest request = llama(0, {{"model.length", "4096"}, {"precision", "bf16"}});
   for (const char* overlap : {"false", "true"})
     for (const auto& [workers, layout] : {std::pair{8, Layout{.context = 4}},
+                                          {8, Layout{.context = 4, .recompute = Recompute::Full}},
                                           {16, Layout{.tensor = 2, .context = 4, .sequence = true, .zero = 1}},
                                           {16, Layout{.pipeline = 2, .context = 8, .zero = 2}},
                                           {16, Layout{.context = 2, .zero = 3}}}) {
-      request.workers = workers;
+      PredictRequest request =
+          llama(workers, {{"model.length", "4096"}, {"precision", "bf16"}, {"strategy.context_overlap", overlap}});
       LayoutQuestion question(request, 4 * workers, inputs);
-      PredictRequest asked = question.request_for(layout);
-      Problem problem = prepare(asked, inputs);
+      Problem problem = prepare(question.request_for(layout), inputs);
+      REQUIRE(problem.strategy.graph.parallel.context_overlap == (overlap == std::string("true")));
       problem.options.solver = Solver::SimGrid;
       const double step = replay(problem.plan, problem.cluster, problem.options).step.value();
       problem.options.solver = Solver::Native;
@@ -184,9 +216,9 @@ TEST_CASE("nodes stand for each other where tokens are shared out", "[context]")
 }
 
 TEST_CASE("a search of layouts shares tokens out where samples are too few", "[context]") {
-  // Two samples of 16,384 tokens on eight GPUs: without tensor parallelism or stages only context-parallel ranks help.
+  // Two samples of 32,768 tokens on eight GPUs: without tensor parallelism or stages only context-parallel ranks help.
   Inputs inputs;
-  PredictRequest request = llama(8, {{"model.length", "16384"}, {"precision", "bf16"}});
+  PredictRequest request = llama(8, {{"model.length", "32768"}, {"precision", "bf16"}});
   LayoutQuestion question(request, 2, inputs);
   const LayoutSpace space =
       layout_space({{"tensor", "1"}, {"pipeline", "1"}}, question.model(), question.cluster(), question.task());

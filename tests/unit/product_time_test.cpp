@@ -145,6 +145,11 @@ TEST_CASE("the backward pass is the gradients of both operands", "[models][produ
 TEST_CASE("a part is slower than its share of the whole", "[models][product]") {
   const MatrixProduct product{.rows = 64, .inner = 40, .columns = 256, .heads = 4};
   CHECK(part_of(product, {ProductAxis::Rows, 2}).rows == 32);
+  // A classifier has one row a sample: of 512 samples four ranks have 128 each, two tiles of 64 rows instead of eight.
+  const MatrixProduct classifier{.rows = 1, .inner = 10, .columns = 64};
+  CHECK_THAT(product_time(part_of(classifier, {ProductAxis::Rows, 4}), 512, plain()).forward.value(),
+             WithinRel(2.0, 1e-12));
+  CHECK_THAT(product_time(classifier, 512, plain()).forward.value(), WithinRel(8.0, 1e-12));
   CHECK(part_of(product, {ProductAxis::Inner, 3}).inner == 14);
   CHECK(part_of(product, {ProductAxis::Columns, 2}).columns == 128);
   CHECK(part_of(product, {ProductAxis::Heads, 8}).heads == 1);

@@ -170,7 +170,7 @@ TEST_CASE("where no smaller batch helps, more of the state is shared out", "[mem
   const RankMemory longer = asked("llama3-8b", {{"model.length", "131072"}});
   REQUIRE(!longer.fits());
   CHECK(longer.least_activations > longer.usable);
-  CHECK(remedy_text(longer).find("no number of workers shares them out") != std::string::npos);
+  CHECK(remedy_text(longer).find("it needs ranks that share them out") != std::string::npos);
 }
 
 TEST_CASE("what a step computes again and how often it begins are settings of every strategy", "[memory]") {

@@ -198,7 +198,7 @@ private:
                     fmt::format("{} ({})", w_.model.layer(layer).name, pass)};
       if (first_ >= 0 && runs_beside(w_.strategy.graph.parallel, step, w_.model.layer(layer).kind, previous_kind_)) {
         (step.op == BoxingOp::AllGather ? beside_ : joined_)
-            .push_back(stream.add({.primitive = primitive}, bytes, std::move(reason), beside_what(step.op)));
+            .push_back(stream.launch({.primitive = primitive}, bytes, std::move(reason), beside_what(step.op)));
         continue;
       }
       std::vector<OpId> after = std::exchange(joined_, {});

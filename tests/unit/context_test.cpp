@@ -123,7 +123,8 @@ TEST_CASE("context-parallel replicas have one batch", "[context]") {
 }
 
 TEST_CASE("activations shrink with the tokens, and state is shared out among all replicas", "[context]") {
-  const Settings adam{{"precision", "bf16"}, {"optimizer", "adam"}, {"strategy.stage", "1"}};
+  // So many tokens that activations are most of what is held.
+  const Settings adam{{"model.length", "4096"}, {"precision", "bf16"}, {"optimizer", "adam"}, {"strategy.stage", "1"}};
   const auto with = [&](const char* context) {
     PredictRequest request = llama(8, adam, "fsdp");
     request.settings.emplace_back("strategy.context", context);
@@ -206,7 +207,8 @@ TEST_CASE("both solvers and the estimate agree about context", "[context]") {
 TEST_CASE("nodes stand for each other where tokens are shared out", "[context]") {
   for (const char* context : {"2", "8", "16", "32"})
     for (const char* stage : {"1", "3"}) {
-      Problem problem = prepare(llama(32, {{"strategy.context", context}, {"strategy.stage", stage}}, "fsdp"));
+      Problem problem = prepare(
+          llama(32, {{"model.length", "64"}, {"strategy.context", context}, {"strategy.stage", stage}}, "fsdp"));
       problem.options.fidelity = Fidelity::Folded;
       const double folded = replay(problem.plan, problem.cluster, problem.options).step.value();
       problem.options.fidelity = Fidelity::Fluid;

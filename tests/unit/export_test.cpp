@@ -219,7 +219,7 @@ TEST_CASE("what torchtitan cannot follow", "[export]") {
                                   {"micro_steps", "2"},
                                   {"reduce_every_micro_step", "false"}})) ==
         "it takes blocks per model chunk, and 2 a chunk do not make 8 chunks of 12 blocks");
-  CHECK(why("ddp", {{"pipeline", "2"}}) == "its DDP goes with no tensor or pipeline parallelism");
+  CHECK(why("ddp", {{"pipeline", "2"}}) == "its DDP goes with no tensor, pipeline or context parallelism");
   CHECK(why("ddp", {}, "fp16") == "it is told fp32, amp or bf16, not fp16");
 }
 
@@ -301,8 +301,8 @@ TEST_CASE("experts that a framework does not take so", "[export]") {
 }
 
 TEST_CASE("context parallelism as frameworks are told of it", "[export]") {
-  const auto llama = [](const Chosen& options) {
-    return Case("fsdp", 16, 16, with({{"stage", "3"}, {"context", "4"}}, options), "bf16", "llama3-8b");
+  const auto llama = [](const Chosen& options, const char* precision = "bf16") {
+    return Case("fsdp", 16, 16, with({{"stage", "3"}, {"context", "4"}}, options), precision, "llama3-8b");
   };
   const Case ring = llama({{"stage", "1"}, {"context_overlap", "true"}});
   CHECK_THAT(ring.text(Framework::Megatron), ContainsSubstring("--context-parallel-size 4\n"));
@@ -311,9 +311,9 @@ TEST_CASE("context parallelism as frameworks are told of it", "[export]") {
   CHECK_THAT(ring.text(Framework::NeMo), ContainsSubstring("  context_parallel_size: 4\n"));
   // Four batches of 16 samples; torchtitan shares out state over 4 x 4 ranks.
   CHECK_THAT(ring.text(Framework::Megatron), ContainsSubstring("--global-batch-size 64\n"));
-  const std::string titan = llama({{"reduce_dtype", "float32"}}).text(Framework::Torchtitan);
+  const std::string titan = llama({{"reduce_dtype", "float32"}}, "amp").text(Framework::Torchtitan);
   CHECK_THAT(titan, ContainsSubstring("data_parallel_shard_degree = 4\ncontext_parallel_degree = 4\n"));
-  CHECK(refusal(llama({{"reduce_dtype", "float32"}, {"group", "2"}}), Framework::Torchtitan) ==
+  CHECK(refusal(llama({{"reduce_dtype", "float32"}, {"group", "2"}}, "amp"), Framework::Torchtitan) ==
         "it shares out state among whole groups of context-parallel ranks");
   CHECK(refusal(llama({{"stage", "1"}}), Framework::DeepSpeed) ==
         "its sequence parallelism (Ulysses) exchanges heads for tokens, not keys and values");

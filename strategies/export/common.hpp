@@ -37,11 +37,11 @@ void expect_transformer(const Model& model, FrameworkSettings& out);
 /// Refuses tensor-parallel ranks that do not divide the heads of keys and values, for frameworks without copies of
 /// these.
 void expect_whole_key_heads(const Model& model, int tensor, FrameworkSettings& out);
-/// Refuses tensor parallelism of experts without sequence parallelism: Megatron-Core has none.
 /// Refuses context-parallel ranks with one run of tokens each.
 void expect_balanced_context(const ModelParallel& parallel, FrameworkSettings& out);
 /// Notes what Megatron-Core makes of a vocabulary that 128 x the tensor-parallel ranks do not divide.
 void note_padded_vocabulary(const Model& model, int tensor, FrameworkSettings& out);
+/// Refuses tensor parallelism of experts without sequence parallelism: Megatron-Core has none.
 void expect_sequence_with_experts(const Model& model, const ModelParallel& parallel, FrameworkSettings& out);
 /// What Megatron-Core, which NeMo runs on, is told to recompute: `set` gets `granularity`, `method`, `num_layers`.
 void set_core_recompute(Recompute recompute, const std::function<void(const std::string&, SettingValue)>& set,

@@ -5,6 +5,7 @@
 #include "sim/problem/layout_question.hpp"
 #include "strategies/reader.hpp"
 #include "strategies/stage_model.hpp"
+#include "tests/support/agreement.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/collectives_of.hpp"
 #include "tests/support/lab.hpp"
@@ -193,13 +194,10 @@ TEST_CASE("both solvers and the estimate agree about context", "[context]") {
       PredictRequest request =
           llama(workers, {{"model.length", "4096"}, {"precision", "bf16"}, {"strategy.context_overlap", overlap}});
       LayoutQuestion question(request, 4 * workers, inputs);
-      Problem problem = prepare(question.request_for(layout), inputs);
+      const Problem problem = prepare(question.request_for(layout), inputs);
       REQUIRE(problem.strategy.graph.parallel.context_overlap == (overlap == std::string("true")));
-      problem.options.solver = Solver::SimGrid;
-      const double step = replay(problem.plan, problem.cluster, problem.options).step.value();
-      problem.options.solver = Solver::Native;
       INFO(text_of(layout, question.task()) << ", beside attention: " << overlap);
-      CHECK_THAT(replay(problem.plan, problem.cluster, problem.options).step.value(), WithinRel(step, 1e-6));
+      const double step = step_of_both_solvers(problem);
       CHECK_THAT(question.cost(layout)->step.value(), WithinRel(step, 0.1));
     }
 }
@@ -207,13 +205,9 @@ TEST_CASE("both solvers and the estimate agree about context", "[context]") {
 TEST_CASE("nodes stand for each other where tokens are shared out", "[context]") {
   for (const char* context : {"2", "8", "16", "32"})
     for (const char* stage : {"1", "3"}) {
-      Problem problem = prepare(
-          llama(32, {{"model.length", "64"}, {"strategy.context", context}, {"strategy.stage", stage}}, "fsdp"));
-      problem.options.fidelity = Fidelity::Folded;
-      const double folded = replay(problem.plan, problem.cluster, problem.options).step.value();
-      problem.options.fidelity = Fidelity::Fluid;
       INFO(context << " context-parallel ranks, ZeRO " << stage);
-      CHECK_THAT(replay(problem.plan, problem.cluster, problem.options).step.value(), WithinRel(folded, 1e-9));
+      expect_folded_as_fluid(prepare(
+          llama(32, {{"model.length", "64"}, {"strategy.context", context}, {"strategy.stage", stage}}, "fsdp")));
     }
 }
 

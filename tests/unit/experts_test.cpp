@@ -5,6 +5,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/problem/layout_question.hpp"
 #include "strategies/stage_model.hpp"
+#include "tests/support/agreement.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/collectives_of.hpp"
 #include "tests/support/lab.hpp"
@@ -180,12 +181,8 @@ TEST_CASE("both solvers and the estimate agree about experts", "[experts]") {
                                         {16, Layout{.experts = 2, .zero = 3}}}) {
     request.workers = workers;
     LayoutQuestion question(request, 4 * workers, inputs);
-    Problem problem = prepare(question.request_for(layout), inputs);
-    problem.options.solver = Solver::SimGrid;
-    const double step = replay(problem.plan, problem.cluster, problem.options).step.value();
-    problem.options.solver = Solver::Native;
     INFO(text_of(layout, question.task()));
-    CHECK_THAT(replay(problem.plan, problem.cluster, problem.options).step.value(), WithinRel(step, 1e-6));
+    const double step = step_of_both_solvers(prepare(question.request_for(layout), inputs));
     CHECK_THAT(question.cost(layout)->step.value(), WithinRel(step, 0.1));
   }
 }
@@ -196,12 +193,8 @@ TEST_CASE("nodes stand for each other where experts are shared out", "[experts]"
     for (const char* stage : {"1", "3"}) {
       PredictRequest request =
           mixtral(32, {{"model.experts", "32"}, {"strategy.experts", experts}, {"strategy.stage", stage}}, "fsdp");
-      Problem problem = prepare(request);
-      problem.options.fidelity = Fidelity::Folded;
-      const double folded = replay(problem.plan, problem.cluster, problem.options).step.value();
-      problem.options.fidelity = Fidelity::Fluid;
       INFO(experts << " expert-parallel ranks, ZeRO " << stage);
-      CHECK_THAT(replay(problem.plan, problem.cluster, problem.options).step.value(), WithinRel(folded, 1e-9));
+      expect_folded_as_fluid(prepare(request));
     }
 }
 

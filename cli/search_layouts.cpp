@@ -308,6 +308,20 @@ void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std
   }
 }
 
+/// The fastest replay. A layout that could not be replayed is compared with it by what both are estimated at: estimates
+/// tend to be shorter than replays.
+ShownLayout best_of(const std::vector<ShownLayout>& shown) {
+  const auto is_better = [](const ShownLayout& a, const ShownLayout& b) {
+    if (a.replayed && b.replayed) return a.step() < b.step();
+    return a.found.cost.step < b.found.cost.step;
+  };
+  const ShownLayout* best = nullptr;
+  for (const bool replayed : {true, false})
+    for (const ShownLayout& one : shown)
+      if (one.replayed.has_value() == replayed && (best == nullptr || is_better(one, *best))) best = &one;
+  return *best;
+}
+
 [[noreturn]] void refuse(LayoutRun& run) {
   if (run.result().evaluated.empty()) {
     const std::string& why = run.question().first_refusal();
@@ -336,8 +350,7 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   if (!run.found()) refuse(run);
   std::vector<ShownLayout> replayed =
       run.replayed(shortlist(run.result(), static_cast<std::size_t>(flags.replays)), Solver::Native);
-  ShownLayout best = *std::min_element(replayed.begin(), replayed.end(),
-                                       [](const ShownLayout& a, const ShownLayout& b) { return a.step() < b.step(); });
+  ShownLayout best = best_of(replayed);
   if (best.replayed) best = run.replayed({best.found}, Solver::SimGrid).front();
   held.reset();
   if (!flags.out.empty())

@@ -67,11 +67,12 @@ public:
         replica_(stream("replica", groups_.replica)) {}
 
   void write() {
+    if (sharding_.whole_variables && shard_.ranks() > 1) broadcast();
     for (const Pass& pass : passes()) {
       step_ = pass.step;
-      const bool gathers = shard_.ranks() > 1 && (step_ == 0 || sharding_.stage == 3);
       if (pass.kind == StageTask::Kind::Forward) {
-        if (gathers) sharding_.whole_variables ? broadcast_for_forward() : gather_for_forward(pass);
+        const bool gathers = !sharding_.whole_variables && (step_ == 0 || sharding_.stage == 3);
+        if (gathers && shard_.ranks() > 1) gather_for_forward(pass);
       } else {
         gather_for_backward_and_reduce(pass);
       }
@@ -183,8 +184,8 @@ private:
     return unit.root && w_.stage != nullptr ? w_.model.variable(unit.variables.front()).layer : unit.first;
   }
 
-  /// One broadcast of each rank that owns anything, in the order of the ranks.
-  void broadcast_for_forward() {
+  /// Before the first forward pass: one broadcast of each rank that owns anything, in the order of the ranks.
+  void broadcast() {
     const auto owned = owned_variables(w_.model, w_.strategy);
     for (std::size_t rank = 0; rank < owned.size(); ++rank) {
       if (owned[rank].empty()) continue;
@@ -269,7 +270,8 @@ bool exchanges_in_every_micro_step(const Strategy& strategy) {
 
 void write_sharded(PlanWriter& writer) {
   if (!has_sharded(writer.strategy)) return;
-  const std::vector<Unit> units = units_of(writer.model, writer.strategy);
+  const std::vector<Unit> units = writer.stage == nullptr ? units_of(writer.model, writer.strategy)
+                                                          : units_of(*writer.stage, writer.strategy);
   if (units.empty()) return;
   const double share = largest_share(writer.model, writer.strategy);
   writer.update_share = {{GradientSum::Replicas, share},

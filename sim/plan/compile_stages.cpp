@@ -1,7 +1,7 @@
 // Strategies whose replicas are several ranks: tensor parallelism inside of stages, a pipeline of stages, and among
 // those that hold the same variables the gradients as in data parallelism.
 //
-// A rank sends per micro-step and split layer what strategies/split_layers.hpp says; from stage to stage go the
+// A rank sends per micro-step and split layer what strategies/layer_boxing.hpp says; from stage to stage go the
 // activations of a micro-step and back their gradients, on a stream for each direction. Gradients are exchanged over
 // Plan groupings `replicas`, one for each stage.
 #include <fmt/format.h>

@@ -84,11 +84,15 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
   std::map<LayerId, LayerId> ends;  // of blocks that are computed again, with where they begin
   if (!profile.recomputed.empty())
     for (const Block& block : blocks_of(part.model)) ends[block.last] = block.first;
+  const auto compute = [&](Pass& pass, LayerId layer, double time) {
+    out.computed += time;
+    pass.compute(layer, time);
+  };
   for (const StageChunk& chunk : part.chunks) {
     Pass forward(*this, part, profile);
     for (LayerId id = chunk.begin; id < chunk.end; ++id) {
-      out.split += forward.exchange(part.boxing.before_forward[id], id);
-      forward.compute(id, slowdown * profile.layers[id].forward.value());
+      out.exchanged += forward.exchange(part.boxing.before_forward[id], id);
+      compute(forward, id, slowdown * profile.layers[id].forward.value());
       out.forward[id] = forward.advance();
     }
     Pass backward(*this, part, profile);
@@ -97,14 +101,14 @@ StageWork StageTimes::work(const StageModel& part, const Profile& profile) {
       const LayerKind kind = part.model.layer(id).kind;
       const bool has_product = kind == LayerKind::Dense || kind == LayerKind::Conv;
       out.weight[id] = has_product ? kWeightShare * time : 0.0;
-      out.split += backward.exchange(part.boxing.before_backward[id], id);
+      out.exchanged += backward.exchange(part.boxing.before_backward[id], id);
       if (const auto block = ends.find(id); block != ends.end())
         for (LayerId again = block->second; again <= id; ++again) {
           if (!profile.recomputed[again]) continue;
-          out.split += backward.exchange(part.boxing.before_forward[again], again);
-          backward.compute(again, slowdown * profile.layers[again].forward.value());
+          out.exchanged += backward.exchange(part.boxing.before_forward[again], again);
+          compute(backward, again, slowdown * profile.layers[again].forward.value());
         }
-      backward.compute(id, time);
+      compute(backward, id, time);
       out.backward[id] = backward.advance();
     }
   }

@@ -20,7 +20,8 @@ struct StageWork {
   std::vector<double> backward;  ///< with what is computed again
   std::vector<double> weight;    ///< of `backward`: gradients of weights
   double update = 0.0;           ///< of all that it holds
-  double split = 0.0;            ///< of all these times: collectives of ranks that share out layers
+  double computed = 0.0;         ///< of a micro-step: layers alone
+  double exchanged = 0.0;        ///< of a micro-step: collectives of ranks that share out layers, hidden or not
 };
 
 /// For one stage of one strategy.

@@ -233,12 +233,9 @@ private:
 
   void add_loads(int stage, StepLoads& loads) const {
     const StageWork& of = work(stage);
-    double passes = 0.0;
-    for (LayerId id = 0; id < of.forward.size(); ++id) passes += of.forward[id] + of.backward[id];
-    const double computed = graph_.micro_steps * (passes - of.split) + of.update;
-    loads.compute = std::max(loads.compute, Seconds{computed});
-    loads.collectives =
-        std::max(loads.collectives, Seconds{std::max(exchanges_[index(stage)].busy(), graph_.micro_steps * of.split)});
+    loads.compute = std::max(loads.compute, Seconds{graph_.micro_steps * of.computed + of.update});
+    loads.collectives = std::max(loads.collectives,
+                                 Seconds{std::max(exchanges_[index(stage)].busy(), graph_.micro_steps * of.exchanged)});
   }
 
   MeshGroups& groups_;

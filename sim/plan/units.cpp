@@ -22,18 +22,13 @@ void append(Unit& unit, const Unit& next) {
   unit.variables.insert(unit.variables.end(), next.variables.begin(), next.variables.end());
 }
 
-}  // namespace
-
-int shard_ranks(const GraphStrategy& graph, GradientSum sum) {
-  const int group = graph.sharding.group_of(graph.replicas());
-  return sum == GradientSum::Experts ? std::max(1, group / graph.parallel.experts) : group;
-}
-
-int summing_ranks(const GraphStrategy& graph, GradientSum sum) {
-  return sum == GradientSum::Experts ? graph.replicas() / graph.parallel.experts : graph.replicas();
-}
-
-std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
+/// Neighbors are merged inside of a chunk; without any, everywhere.
+std::vector<Unit> units_in_chunks(const Model& model, const Strategy& strategy,
+                                  const std::vector<StageChunk>& chunks) {
+  const auto begins_between = [&](LayerId before, LayerId layer) {
+    return std::any_of(chunks.begin(), chunks.end(),
+                       [&](const StageChunk& chunk) { return chunk.begin > before && chunk.begin <= layer; });
+  };
   Unit root{.label = "root", .root = true, .first = 0, .last = model.layer_count() - 1, .variables = {}};
   std::vector<Unit> blocks;
   for (LayerId layer = 0; layer < model.layer_count(); ++layer) {
@@ -52,8 +47,8 @@ std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
   if (!root.variables.empty()) out.push_back(root);
   for (const Unit& block : blocks) {
     if (block.variables.empty()) continue;
-    const bool grows =
-        !out.empty() && !out.back().root && bytes_of(model, out.back()) < strategy.graph.sharding.min_unit.count;
+    const bool grows = !out.empty() && !out.back().root && !begins_between(out.back().last, block.first) &&
+                       bytes_of(model, out.back()) < strategy.graph.sharding.min_unit.count;
     if (grows) {
       append(out.back(), block);
     } else {
@@ -61,6 +56,25 @@ std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
     }
   }
   return out;
+}
+
+}  // namespace
+
+int shard_ranks(const GraphStrategy& graph, GradientSum sum) {
+  const int group = graph.sharding.group_of(graph.replicas());
+  return sum == GradientSum::Experts ? std::max(1, group / graph.parallel.experts) : group;
+}
+
+int summing_ranks(const GraphStrategy& graph, GradientSum sum) {
+  return sum == GradientSum::Experts ? graph.replicas() / graph.parallel.experts : graph.replicas();
+}
+
+std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
+  return units_in_chunks(model, strategy, {});
+}
+
+std::vector<Unit> units_of(const StageModel& stage, const Strategy& strategy) {
+  return units_in_chunks(stage.model, strategy, stage.chunks);
 }
 
 std::vector<VariableId> shared_among(GradientSum ranks, std::vector<VariableId> variables, const StageModel& stage) {

@@ -71,6 +71,18 @@ LayoutQuestion::LayoutQuestion(const PredictRequest& request, std::int64_t sampl
   asked.strategy = "ddp";
   asked.batch.reset();
   parts_ = std::make_unique<Parts>(std::move(asked), task, inputs);
+  refuse_values_of_options();
+}
+
+/// A value that no layout takes would silently make all layouts of its builder impossible.
+void LayoutQuestion::refuse_values_of_options() const {
+  for (const char* builder : {"ddp", "fsdp"}) {
+    try {
+      (void)build(builder, {}, 1);
+    } catch (const PlanError&) {
+      // Another layout may be able to.
+    }
+  }
 }
 
 LayoutQuestion::~LayoutQuestion() = default;
@@ -106,15 +118,19 @@ PredictRequest LayoutQuestion::request_for(const Layout& layout) const {
 }
 
 Strategy LayoutQuestion::strategy(const Layout& layout) const {
-  std::map<std::string, std::string> options = options_of(layout, parts_->task);
+  return build(builder_of(layout), options_of(layout, parts_->task), parts_->task.batch(layout));
+}
+
+Strategy LayoutQuestion::build(const std::string& builder, std::map<std::string, std::string> options,
+                               std::int64_t batch) const {
   for (const auto& [option, value] : parts_->read.settings.strategy)
-    if (has_option(builder_of(layout), option)) options.emplace(option, value);
-  return build_strategy(builder_of(layout), {.model = model(),
-                                             .cluster = cluster(),
-                                             .workers = parts_->task.workers,
-                                             .batch = parts_->task.batch(layout),
-                                             .options = std::move(options),
-                                             .seed = parts_->read.settings.seed});
+    if (has_option(builder, option)) options.emplace(option, value);
+  return build_strategy(builder, {.model = model(),
+                                  .cluster = cluster(),
+                                  .workers = parts_->task.workers,
+                                  .batch = batch,
+                                  .options = std::move(options),
+                                  .seed = parts_->read.settings.seed});
 }
 
 LayoutQuestion::Asked LayoutQuestion::asked(const Layout& layout) const {

@@ -43,6 +43,10 @@ public:
 
 private:
   struct Parts;
+  void refuse_values_of_options() const;
+  /// With these options and those that were set.
+  [[nodiscard]] Strategy build(const std::string& builder, std::map<std::string, std::string> options,
+                               std::int64_t batch) const;
   /// What a layout asks of estimates.
   struct Asked {
     Strategy strategy;

@@ -312,6 +312,12 @@ private:
       set_first_order(layout);
     }
     if (task_.replicas(layout) == 1) layout.zero = 0;
+    // What the mesh before did not have: it may be outside of the space.
+    const auto has = [](const auto& values, auto value) {
+      return std::find(values.begin(), values.end(), value) != values.end();
+    };
+    if (!has(space_.zero, layout.zero)) layout = any(variants(layout, Coordinate::Zero));
+    if (!has(space_.sequence, layout.sequence)) layout = any(variants(layout, Coordinate::Sequence));
     return layout;
   }
 

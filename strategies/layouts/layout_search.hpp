@@ -2,8 +2,8 @@
 //
 // Meshes (tensor-parallel ranks, stages) are gone through one after another. On each of them the other dimensions are
 // the coordinates of a descent: one at a time takes its best value with the others as they are, until none changes
-// (AutoDDL, Chen et al., 2024). It starts from the layout that needs least memory with each kind of recomputation, then
-// from random ones. Of meshes that come near the best so far, the splits of tied layers are coordinates, too, from the
+// (AutoDDL, Chen et al., 2024). It starts from a layout that needs little memory, once with each kind of recomputation,
+// then from random ones. Of meshes that come near the best so far, the splits of tied layers are coordinates, too, from the
 // best layout of the mesh on.
 #pragma once
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace simsync {
 
 enum class LayoutMethod {
   Coordinate,  ///< descent on every mesh
-  Exhaustive,  ///< all layouts
+  Exhaustive,  ///< all layouts, every layer split as the rule says
   Anneal,      ///< one chain of single changes over all dimensions, meshes too
   Random,      ///< draws
 };

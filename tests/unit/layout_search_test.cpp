@@ -100,6 +100,16 @@ TEST_CASE("descent finds the best layout of all, annealing comes near", "[layout
   }
 }
 
+TEST_CASE("annealing stays in its space", "[layout]") {
+  Inputs inputs;
+  LayoutQuestion question = gpt2(inputs, 8, 32);
+  const LayoutSpace space = space_of(question, {{"zero", "3"}, {"sequence", "true"}});
+  for (const EvaluatedLayout& one : searched(question, space, LayoutMethod::Anneal).evaluated) {
+    CHECK(one.layout.zero == (question.task().replicas(one.layout) == 1 ? 0 : 3));
+    CHECK(one.layout.sequence == (one.layout.tensor > 1));
+  }
+}
+
 TEST_CASE("a search is the same every time, ends when it is told to, and evaluates nothing twice", "[layout]") {
   Inputs inputs;
   LayoutQuestion question = gpt2(inputs, 8, 32);
@@ -355,6 +365,8 @@ TEST_CASE("what a layout says itself cannot be set, and it says nothing else", "
     CHECK_THROWS_AS(gpt2(inputs, 4, 16, {{"strategy." + option, "1"}}), InputError);
   CHECK_THROWS_AS(gpt2(inputs, 4, 16, {{"strategy.servers", "all"}}), InputError);  // of no builder that is used
   CHECK_NOTHROW(gpt2(inputs, 4, 16, {{"strategy.prefetch", "2"}}));
+  CHECK_THROWS_AS(gpt2(inputs, 4, 16, {{"strategy.prefetch", "abc"}}), InputError);  // of fsdp
+  CHECK_THROWS_AS(gpt2(inputs, 4, 16, {{"strategy.bucket", "abc"}}), InputError);    // of ddp
   const Layout layout{.tensor = 2, .splits = {{"lm_head", LayerSplit::Columns}}, .zero = 1};
   for (const auto& [option, value] : options_of(layout, {.workers = 4, .samples = 16}))
     CHECK(std::count(layout_options().begin(), layout_options().end(), option) == 1);

@@ -10,6 +10,7 @@
 #include "strategies/pipeline/closed_forms.hpp"
 #include "strategies/stage_model.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/collectives_of.hpp"
 #include "tests/support/lab.hpp"
 
 using namespace simsync;
@@ -298,6 +299,39 @@ TEST_CASE("hybrid plans take the same step by both solvers, and twice", "[parall
     CHECK_THAT(native.value(), WithinRel(reference.value(), 1e-6));
     CHECK(replay(problem.plan, problem.cluster, problem.options).step == native);
   }
+}
+
+TEST_CASE("units that ranks gather have layers of one chunk", "[parallel]") {
+  // Two stages of two chunks of three blocks, two replicas.
+  const auto gathered = [](const char* least) {
+    const Problem problem = gpt2(4,
+                                 {{"strategy.pipeline", "2"},
+                                  {"strategy.schedule", "interleaved"},
+                                  {"strategy.chunks", "2"},
+                                  {"strategy.micro_steps", "4"},
+                                  {"strategy.min_unit", least}},
+                                 "fsdp");
+    CHECK(replay(problem.plan, problem.cluster, problem.options).step.value() > 0.0);
+    return sent(problem.plan, CollectivePrimitive::AllGather, 2);
+  };
+  const Sent blocks = gathered("0B");
+  const Sent chunks = gathered("1GiB");
+  CHECK(chunks.count < blocks.count);
+  CHECK_THAT(chunks.bytes, WithinRel(blocks.bytes, 1e-12));
+}
+
+TEST_CASE("variables that stay whole are broadcast once a step, whatever the schedule", "[parallel]") {
+  const auto broadcast = [](std::vector<std::pair<std::string, std::string>> schedule) {
+    schedule.insert(schedule.end(), {{"strategy.pipeline", "2"},
+                                     {"strategy.micro_steps", "4"},
+                                     {"strategy.stage", "1"},
+                                     {"strategy.whole_variables", "true"}});
+    return sent(gpt2(4, schedule, "fsdp").plan, CollectivePrimitive::Broadcast, 2);
+  };
+  const Sent once = broadcast({});
+  CHECK(once.count == 4);  // each of two ranks, on two stages
+  const Sent interleaved = broadcast({{"strategy.schedule", "interleaved"}, {"strategy.chunks", "2"}});
+  CHECK(interleaved.count == once.count);
 }
 
 TEST_CASE("a rank's memory shrinks with its part of the model", "[parallel][memory]") {

@@ -9,10 +9,10 @@
 namespace simsync {
 
 const std::vector<std::pair<std::string, LayerSplit>>& layer_split_words() {
-  static const std::vector<std::pair<std::string, LayerSplit>> words{
+  static const std::vector<std::pair<std::string, LayerSplit>> kWords{
       {"whole", LayerSplit::Whole},       {"columns", LayerSplit::Columns}, {"rows", LayerSplit::Rows},
       {"features", LayerSplit::Features}, {"tokens", LayerSplit::Tokens},   {"vocabulary", LayerSplit::Vocabulary}};
-  return words;
+  return kWords;
 }
 
 const char* name_of(LayerSplit split) {

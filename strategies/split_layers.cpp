@@ -271,7 +271,7 @@ void check_samples(const Model& model, const ModelParallel& parallel, std::int64
 }
 
 std::optional<std::string> obstacle_to_context(const Model& model, const ModelParallel& parallel) {
-  const int ranks = parallel.context;
+  const std::int64_t ranks = parallel.context;
   for (LayerId id = 0; id < model.layer_count() && ranks > 1; ++id) {
     const Layer& layer = model.layer(id);
     if (is_of_samples(layer.kind)) return fmt::format("layer '{}' looks at whole samples", layer.name);
@@ -281,7 +281,7 @@ std::optional<std::string> obstacle_to_context(const Model& model, const ModelPa
     if (halves && layer.operation.products.front().rows % (2 * ranks) != 0)
       return fmt::format("the {} queries of layer '{}' do not divide into two runs for each rank",
                          layer.operation.products.front().rows, layer.name);
-    if (layer.kind == LayerKind::Dense && std::fmod(layer.dense_rows, ranks) != 0.0)
+    if (layer.kind == LayerKind::Dense && std::fmod(layer.dense_rows, static_cast<double>(ranks)) != 0.0)
       return fmt::format("the {} rows of layer '{}' do not divide", layer.dense_rows, layer.name);
   }
   return std::nullopt;

@@ -311,14 +311,14 @@ void write_table(const LayoutSearchFlags& flags, const LayoutRun& run, const std
 /// The fastest replay. A layout that could not be replayed is compared with it by what both are estimated at: estimates
 /// tend to be shorter than replays.
 ShownLayout best_of(const std::vector<ShownLayout>& shown) {
-  const auto is_better = [](const ShownLayout& a, const ShownLayout& b) {
+  const auto is_faster = [](const ShownLayout& a, const ShownLayout& b) {
     if (a.replayed && b.replayed) return a.step() < b.step();
     return a.found.cost.step < b.found.cost.step;
   };
   const ShownLayout* best = nullptr;
   for (const bool replayed : {true, false})
     for (const ShownLayout& one : shown)
-      if (one.replayed.has_value() == replayed && (best == nullptr || is_better(one, *best))) best = &one;
+      if (one.replayed.has_value() == replayed && (best == nullptr || is_faster(one, *best))) best = &one;
   return *best;
 }
 

@@ -270,8 +270,7 @@ bool exchanges_in_every_micro_step(const Strategy& strategy) {
 
 void write_sharded(PlanWriter& writer) {
   if (!has_sharded(writer.strategy)) return;
-  const std::vector<Unit> units = writer.stage == nullptr ? units_of(writer.model, writer.strategy)
-                                                          : units_of(*writer.stage, writer.strategy);
+  const std::vector<Unit> units = units_of(writer.model, writer.strategy, writer.stage);
   if (units.empty()) return;
   const double share = largest_share(writer.model, writer.strategy);
   writer.update_share = {{GradientSum::Replicas, share},

@@ -79,7 +79,7 @@ private:
     const double gathers = sharding.stage < 3 ? 1.0 : graph_.micro_steps;
     const double reduces = sharding.reduces_early() ? graph_.micro_steps : 1.0;
     double bytes = 0.0;
-    for (const Unit& unit : units_of(part, stage_strategy(strategy_, part))) {
+    for (const Unit& unit : units_of(part.model, stage_strategy(strategy_, part), &part)) {
       const bool again = sharding.stage == 3 && sharding.reshard_after_forward && !unit.root;
       for (const VariableId id : unit.variables) {
         const Variable& variable = part.model.variable(id);

@@ -15,7 +15,7 @@ StageExchange::StageExchange(const StageTimes& times, const ModelMesh& mesh, con
       profile_(profile),
       strategy_(stage_strategy(whole, part)),
       sharded_(has_sharded(whole)) {
-  if (sharded_) units_ = units_of(part, strategy_);
+  if (sharded_) units_ = units_of(part.model, strategy_, &part);
 }
 
 double StageExchange::updated_share() const {

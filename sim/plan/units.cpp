@@ -22,12 +22,22 @@ void append(Unit& unit, const Unit& next) {
   unit.variables.insert(unit.variables.end(), next.variables.begin(), next.variables.end());
 }
 
-/// Neighbors are merged inside of a chunk; without any, everywhere.
-std::vector<Unit> units_in_chunks(const Model& model, const Strategy& strategy,
-                                  const std::vector<StageChunk>& chunks) {
-  const auto begins_between = [&](LayerId before, LayerId layer) {
-    return std::any_of(chunks.begin(), chunks.end(),
-                       [&](const StageChunk& chunk) { return chunk.begin > before && chunk.begin <= layer; });
+}  // namespace
+
+int shard_ranks(const GraphStrategy& graph, GradientSum sum) {
+  const int group = graph.sharding.group_of(graph.replicas());
+  return sum == GradientSum::Experts ? std::max(1, group / graph.parallel.experts) : group;
+}
+
+int summing_ranks(const GraphStrategy& graph, GradientSum sum) {
+  return sum == GradientSum::Experts ? graph.replicas() / graph.parallel.experts : graph.replicas();
+}
+
+std::vector<Unit> units_of(const Model& model, const Strategy& strategy, const StageModel* stage) {
+  const auto another_chunk_begins = [&](LayerId before, LayerId layer) {
+    return stage != nullptr && std::any_of(stage->chunks.begin(), stage->chunks.end(), [&](const StageChunk& chunk) {
+             return chunk.begin > before && chunk.begin <= layer;
+           });
   };
   Unit root{.label = "root", .root = true, .first = 0, .last = model.layer_count() - 1, .variables = {}};
   std::vector<Unit> blocks;
@@ -47,7 +57,7 @@ std::vector<Unit> units_in_chunks(const Model& model, const Strategy& strategy,
   if (!root.variables.empty()) out.push_back(root);
   for (const Unit& block : blocks) {
     if (block.variables.empty()) continue;
-    const bool grows = !out.empty() && !out.back().root && !begins_between(out.back().last, block.first) &&
+    const bool grows = !out.empty() && !out.back().root && !another_chunk_begins(out.back().last, block.first) &&
                        bytes_of(model, out.back()) < strategy.graph.sharding.min_unit.count;
     if (grows) {
       append(out.back(), block);
@@ -56,25 +66,6 @@ std::vector<Unit> units_in_chunks(const Model& model, const Strategy& strategy,
     }
   }
   return out;
-}
-
-}  // namespace
-
-int shard_ranks(const GraphStrategy& graph, GradientSum sum) {
-  const int group = graph.sharding.group_of(graph.replicas());
-  return sum == GradientSum::Experts ? std::max(1, group / graph.parallel.experts) : group;
-}
-
-int summing_ranks(const GraphStrategy& graph, GradientSum sum) {
-  return sum == GradientSum::Experts ? graph.replicas() / graph.parallel.experts : graph.replicas();
-}
-
-std::vector<Unit> units_of(const Model& model, const Strategy& strategy) {
-  return units_in_chunks(model, strategy, {});
-}
-
-std::vector<Unit> units_of(const StageModel& stage, const Strategy& strategy) {
-  return units_in_chunks(stage.model, strategy, stage.chunks);
 }
 
 std::vector<VariableId> shared_among(GradientSum ranks, std::vector<VariableId> variables, const StageModel& stage) {

@@ -25,9 +25,8 @@ int summing_ranks(const GraphStrategy& graph, GradientSum sum);
 
 /// Sharded variables, each in one unit: the root, if it has any, and then the blocks in forward order, neighbors merged
 /// while they have less than Sharding::min_unit. Of a variable that several layers share, its own layer counts.
-std::vector<Unit> units_of(const Model& model, const Strategy& strategy);
-/// The same of a stage; no unit has blocks of two of its chunks.
-std::vector<Unit> units_of(const StageModel& stage, const Strategy& strategy);
+/// `stage` is that of `model`, if it is one: then no unit has blocks of two of its chunks.
+std::vector<Unit> units_of(const Model& model, const Strategy& strategy, const StageModel* stage = nullptr);
 /// Those of some variables of a stage that these ranks share out: Replicas, the variables whose gradients
 /// tensor-parallel ranks sum besides (Stage) among them, or Experts.
 std::vector<VariableId> shared_among(GradientSum ranks, std::vector<VariableId> variables, const StageModel& stage);

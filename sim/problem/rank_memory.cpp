@@ -57,7 +57,7 @@ Bytes gathered(const RankModel& of, const std::string& precision) {
   double root = 0.0;
   double largest_gradients = 0.0;
   std::vector<double> blocks;
-  for (const Unit& unit : stage == nullptr ? units_of(model, strategy) : units_of(*stage, strategy)) {
+  for (const Unit& unit : units_of(model, strategy, stage)) {
     double parameters = 0.0;
     double gradients = 0.0;
     for (const VariableId id : unit.variables) {

@@ -3,8 +3,8 @@
 // Meshes (tensor-parallel ranks, stages) are gone through one after another. On each of them the other dimensions are
 // the coordinates of a descent: one at a time takes its best value with the others as they are, until none changes
 // (AutoDDL, Chen et al., 2024). It starts from a layout that needs little memory, once with each kind of recomputation,
-// then from random ones. Of meshes that come near the best so far, the splits of tied layers are coordinates, too, from the
-// best layout of the mesh on.
+// then from random ones. Of meshes that come near the best so far, the splits of tied layers are coordinates, too, from
+// the best layout of the mesh on.
 #pragma once
 #include <cstdint>
 #include <functional>

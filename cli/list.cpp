@@ -64,7 +64,7 @@ void list_settings(const std::string& cluster) {
          "or its CSV file\n"
          "optimizer=NAME        sgd, momentum (default) or adam\n"
          "master_weights=BOOL   true: weights in half precision beside an fp32 copy that the optimizer keeps\n"
-         "fp32_gradients=BOOL   true: gradients of half precision add up in fp32\n"
+         "fp32_gradients=BOOL   true: gradients of half precision add up and travel in fp32\n"
          "memory=NAME           check (default): what does not fit into a device is refused; ignore: it is predicted\n"
          "fidelity=NAME         auto, steps, fluid or folded\n"
          "solver=NAME           simgrid, or native as sweeps do: what shares links among flows\n"

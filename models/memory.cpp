@@ -1,6 +1,7 @@
 #include "models/memory.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.hpp"
 #include "models/precision.hpp"
@@ -10,8 +11,6 @@ namespace {
 
 /// Bytes of a device, so that sums of large models keep their last digit.
 using Amounts = std::vector<double>;
-
-constexpr double kFull = 4.0;  // bytes of fp32
 
 Bytes whole(double bytes) {
   return {static_cast<std::int64_t>(bytes)};
@@ -26,6 +25,7 @@ public:
         batch_(static_cast<double>(demand.batch)),
         recomputed_(recomputed_layers(model, demand.recompute)),
         block_end_(model.layer_count()),
+        kept_(model.layer_count(), 0.0),
         made_(model.layer_count(), 0.0),
         freed_(model.layer_count(), 0.0) {
     for (LayerId id = 0; id < model.layer_count(); ++id) block_end_[id] = id;
@@ -37,8 +37,8 @@ public:
     }
   }
 
-  /// Kept by the forward pass.
-  [[nodiscard]] double at_start() const { return start_; }
+  /// Of what a layer leaves, kept from the forward pass on.
+  [[nodiscard]] double kept(LayerId id) const { return kept_[id]; }
   /// Computed again before the backward pass of a layer.
   [[nodiscard]] double made_before(LayerId id) const { return made_[id]; }
   [[nodiscard]] double freed_after(LayerId id) const { return freed_[id]; }
@@ -67,7 +67,7 @@ private:
 
   /// Until the backward pass of `reader` has ended.
   void keep(LayerId writer, LayerId reader, double bytes, bool again) {
-    (again ? made_[block_end_[writer]] : start_) += bytes;
+    (again ? made_[block_end_[writer]] : kept_[writer]) += bytes;
     freed_[reader] += bytes;
   }
 
@@ -92,16 +92,57 @@ private:
   double batch_;
   std::vector<bool> recomputed_;
   std::vector<LayerId> block_end_;  ///< by layer: the last of its block, itself outside of blocks
-  double start_ = 0.0;
+  Amounts kept_;
   Amounts made_;
   Amounts freed_;
 };
+
+std::vector<LayerId> ends_of(const Model& model, const MemoryDemand& demand) {
+  return demand.passes.ends.empty() ? std::vector<LayerId>{model.layer_count()} : demand.passes.ends;
+}
+
+const std::vector<ChunkPass>& order_of(const MemoryDemand& demand) {
+  using Kind = ChunkPass::Kind;
+  static const std::vector<ChunkPass> kOneAfterTheOther{{Kind::Forward}, {Kind::Backward}, {Kind::Release}};
+  return demand.passes.ends.empty() ? kOneAfterTheOther : demand.passes.order;
+}
+
+/// Of one chunk of a stage's layers.
+struct ChunkMemory {
+  double kept = 0.0;  ///< activations of a forward pass
+  // At the worst moment of a backward pass, besides what forward passes have left:
+  double activations = 0.0;
+  double gradients = 0.0;  ///< of variables
+  [[nodiscard]] double more() const { return activations + gradients; }
+};
+
+/// `made`: bytes of gradients of variables that are there before the backward pass; it adds `gradients`, by layer.
+std::vector<ChunkMemory> chunk_memories(const Activations& activations, const std::vector<LayerId>& ends, double made,
+                                        const Amounts& gradients) {
+  std::vector<ChunkMemory> out(ends.size());
+  for (std::size_t chunk = ends.size(); chunk-- > 0;) {
+    double most = -std::numeric_limits<double>::infinity();
+    double alive = 0.0;
+    for (LayerId id = ends[chunk]; id-- > (chunk > 0 ? ends[chunk - 1] : 0);) {
+      out[chunk].kept += activations.kept(id);
+      alive += activations.made_before(id);
+      made += gradients[id];
+      const double now = alive + activations.gradients(id);
+      if (now + made > most) {
+        most = now + made;
+        out[chunk].activations = now;
+        out[chunk].gradients = made;
+      }
+      alive -= activations.freed_after(id);
+    }
+  }
+  return out;
+}
 
 }  // namespace
 
 MemoryNeed memory_need(const Model& model, const MemoryDemand& demand) {
   SIMSYNC_ASSERT(demand.variables.empty() || demand.variables.size() == model.variables().size());
-  const double scale = has_half_weights(demand.precision) ? 0.5 : 1.0;
   Amounts gradients(model.layer_count(), 0.0);
   // Sums in fp32 are a buffer of their own.
   const bool whole_step = demand.accumulates || demand.optimizer.fp32_gradients;
@@ -111,28 +152,28 @@ MemoryNeed memory_need(const Model& model, const MemoryDemand& demand) {
   for (VariableId id = 0; id < model.variables().size(); ++id) {
     const Variable& variable = model.variable(id);
     const HeldVariable held = demand.variables.empty() ? HeldVariable{} : demand.variables[id];
-    const double bytes = scale * static_cast<double>(variable.bytes().count);
+    const double width = weight_width(variable, demand.precision);
     const auto elements = static_cast<double>(variable.elements());
-    weights += held.weights * bytes;
-    state += held.state * elements * demand.optimizer.bytes(bytes / elements);
-    const double gradient = held.gradient * (demand.optimizer.fp32_gradients ? kFull * elements : bytes);
+    weights += held.weights * elements * width;
+    state += held.state * elements * demand.optimizer.bytes(width);
+    const double gradient =
+        held.gradient * elements * gradient_width(variable, demand.precision, demand.optimizer.fp32_gradients);
     (whole_step ? made : gradients[variable.layer]) += gradient;
   }
   MemoryNeed need{
       .weights = whole(weights), .state = whole(state), .buffers = demand.buffers, .gathered = demand.gathered};
   const Activations activations(model, demand);
-  double alive = std::max(1.0, demand.in_flight) * activations.at_start();
+  const std::vector<ChunkMemory> chunks = chunk_memories(activations, ends_of(model, demand), made, gradients);
+  double alive = 0.0;
   double most = -1.0;
-  for (LayerId id = model.layer_count(); id-- > 0;) {
-    alive += activations.made_before(id);
-    made += gradients[id];
-    const double now = alive + activations.gradients(id);
-    if (now + made > most) {
-      most = now + made;
-      need.gradients = whole(made);
-      need.activations = whole(now);
-    }
-    alive -= activations.freed_after(id);
+  for (const ChunkPass& pass : order_of(demand)) {
+    const ChunkMemory& chunk = chunks[static_cast<std::size_t>(pass.chunk)];
+    if (pass.kind == ChunkPass::Kind::Forward) alive += chunk.kept;
+    if (pass.kind == ChunkPass::Kind::Release) alive -= chunk.kept;
+    if (pass.kind != ChunkPass::Kind::Backward || alive + chunk.more() <= most) continue;
+    most = alive + chunk.more();
+    need.gradients = whole(chunk.gradients);
+    need.activations = whole(alive + chunk.activations);
   }
   return need;
 }

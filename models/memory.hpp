@@ -18,13 +18,29 @@ struct HeldVariable {
   double state = 1.0;  ///< of the optimizer
 };
 
+/// One pass of a micro-batch through a chunk of a pipeline stage's model.
+struct ChunkPass {
+  enum class Kind : std::uint8_t {
+    Forward,
+    Backward,
+    Release,  ///< nothing needs the activations of the forward pass any longer
+  };
+  Kind kind = Kind::Forward;
+  int chunk = 0;
+};
+
+/// What a pipeline stage computes in a step.
+struct StagePasses {
+  std::vector<LayerId> ends;  ///< by chunk, which are runs of layers: the layer after its last one
+  std::vector<ChunkPass> order;
+};
+
 /// What decides a rank's memory besides the model.
 struct MemoryDemand {
   std::int64_t batch = 1;          ///< samples on the rank at a time: of a micro-step
   std::string precision = "fp32";  ///< fp32, tf32, amp, fp16 or bf16
   bool accumulates = false;        ///< over several micro-steps: gradients are there from the start
-  /// Micro-steps whose activations are there at a time: in a pipeline those that have gone forward and not yet back.
-  double in_flight = 1.0;
+  StagePasses passes = {};         ///< of a pipeline stage; empty: one micro-step after the other goes forward and back
   Recompute recompute = Recompute::None;
   std::vector<HeldVariable> variables = {};  ///< by VariableId; empty: all as HeldVariable says
   Bytes buffers = {};                        ///< of the communication library
@@ -32,7 +48,7 @@ struct MemoryDemand {
   OptimizerState optimizer = {};
 };
 
-/// By what it consists of. Gradients and activations are those of the moment at which both together are most: while the
+/// By what it consists of. Gradients and activations are those of the moment at which both together are most: while a
 /// backward pass goes on, the one grow and the others are freed.
 struct MemoryNeed {
   Bytes weights;

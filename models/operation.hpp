@@ -48,6 +48,7 @@ struct Operation {
   std::vector<MatrixProduct> products;
   double pointwise_flops = 0.0;  ///< per sample: what a layer of products computes element by element between them
   double pointwise_bytes = 0.0;  ///< per sample: read and written by that (32-bit elements)
+  std::int64_t key_heads = 0;    ///< of an attention: heads of keys and values, which groups of query heads share
   double key_value_bytes = 0.0;  ///< per sample: keys and values that all queries of an attention read, likewise
   /// The backward pass begins with the first product again (fused attention, which does not keep the scores).
   bool first_product_again = false;

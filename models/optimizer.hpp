@@ -15,7 +15,7 @@ struct OptimizerState {
   /// Weights and gradients in half precision beside an fp32 copy of the weights and fp32 state, as Megatron-LM and
   /// DeepSpeed train in bf16. No effect on weights of four bytes.
   bool master_weights = false;
-  bool fp32_gradients = false;  ///< gradients of half precision add up in fp32 (Megatron-LM, nanotron)
+  bool fp32_gradients = false;  ///< gradients of half precision add up and travel in fp32 (Megatron-LM, nanotron)
 
   /// Bytes of state per weight, where a weight has `width` bytes: the copy counts as state.
   [[nodiscard]] double bytes(double width) const;

@@ -63,8 +63,9 @@ enum class TimeBasis {
 struct Profile {
   std::string model;
   std::string device;
-  std::string precision;   ///< fp32, tf32, amp, fp16 or bf16
-  std::int64_t batch = 1;  ///< samples per device and micro-step
+  std::string precision;        ///< fp32, tf32, amp, fp16, bf16 or fp8
+  bool fp32_gradients = false;  ///< of weights in half precision: they add up and travel in fp32 (OptimizerState)
+  std::int64_t batch = 1;       ///< samples per device and micro-step
   ProfileSource source = ProfileSource::Roofline;
   TimeBasis basis = TimeBasis::Estimate;
   std::string provenance;         ///< one line: which file, paper or formula

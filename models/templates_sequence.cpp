@@ -15,6 +15,7 @@ struct Operands {
   std::int64_t keys = 0;
   std::int64_t width = 0;      ///< of all query heads
   std::int64_t key_width = 0;  ///< of all key heads, and of all value heads
+  std::int64_t key_heads = 0;
 
   /// Of the keys alone, and of the values alone.
   [[nodiscard]] double key_bytes() const { return 4.0 * static_cast<double>(keys) * static_cast<double>(key_width); }
@@ -32,7 +33,7 @@ Operands read_operands(const Statement& s, const std::vector<Tensor>& inputs, st
       s.refuse(fmt::format("{} features do not split into query, key and value of {} heads and twice {}", first[1],
                            heads, key_heads));
     const std::int64_t features = first[1] / parts;
-    return {inputs, first[0], first[0], heads * features, key_heads * features};
+    return {inputs, first[0], first[0], heads * features, key_heads * features, key_heads};
   }
   if (inputs.size() != 3) s.refuse(fmt::format("'attention' reads 1 or 3 tensors, got {}", inputs.size()));
   const Shape& key = inputs[1].shape;
@@ -40,7 +41,7 @@ Operands read_operands(const Statement& s, const std::vector<Tensor>& inputs, st
   if (key[1] * (heads / key_heads) != first[1] || key != inputs[2].shape)
     s.refuse(fmt::format("query {}, key {} and value {} do not fit together", text_of(first), text_of(key),
                          text_of(inputs[2].shape)));
-  return {inputs, first[0], key[0], first[1], key[1]};
+  return {inputs, first[0], key[0], first[1], key[1], key_heads};
 }
 
 /// One kernel that keeps the scores on the chip (Dao et al., FlashAttention, 2022): it reads query, key and value and
@@ -55,6 +56,7 @@ Tensor fused_attention(Statement& s, const std::string& name, const Operands& op
                              {operands.queries, keys, features, false, heads}};
   spec.operation.first_product_again = true;
   spec.operation.causal = causal;
+  spec.operation.key_heads = operands.key_heads;
   spec.operation.key_value_bytes = 2.0 * operands.key_bytes();
   spec.forward_flops = spec.operation.flops();
   spec.backward_ratio = 2.5;  // both products have the same work
@@ -76,6 +78,7 @@ Tensor unfused_attention(Statement& s, const std::string& name, const Operands& 
       .name = name + ".scores", .kind = LayerKind::Attention, .output = scores_shape, .forward_flops = product};
   scores.backward_ratio = 2.0;
   scores.input_bytes = query_bytes + operands.key_bytes();
+  scores.operation.key_heads = operands.key_heads;
   scores.operation.key_value_bytes = operands.key_bytes();
   scores.operation.products = {{operands.queries, features, operands.keys, false, heads}};
   const Tensor raw = s.emit(scores, operands.tensors);
@@ -102,6 +105,7 @@ Tensor unfused_attention(Statement& s, const std::string& name, const Operands& 
                     .forward_flops = product};
   context.backward_ratio = 2.0;
   context.input_bytes = 4.0 * elements + operands.key_bytes();
+  context.operation.key_heads = operands.key_heads;
   context.operation.key_value_bytes = operands.key_bytes();
   context.operation.products = {{operands.queries, operands.keys, features, false, heads}};
   return s.emit(context, sources);

@@ -31,7 +31,7 @@ struct Sharding {
   bool whole_variables = false;
   Bytes min_unit{0};  ///< neighboring blocks are merged until they have so many bytes of parameters
   /// Of gathered parameters and reduced gradients; absent: two bytes where the profile computes in half precision, else
-  /// the variable's own.
+  /// the variable's own. Gradients of weights in half precision take four with OptimizerState::fp32_gradients.
   std::optional<DType> param_dtype;
   std::optional<DType> reduce_dtype;
   friend bool operator==(const Sharding&, const Sharding&) = default;

@@ -134,6 +134,19 @@ std::optional<ProductAxis> cut_of(LayerSplit split) {
   return std::nullopt;
 }
 
+/// Heads cannot be cut, and of keys and values there may be fewer than of queries.
+void check_heads(const Layer& attention, int ranks) {
+  const std::int64_t heads = attention.operation.products.empty() ? 0 : attention.operation.products.front().heads;
+  if (heads % ranks != 0)
+    throw PlanError(fmt::format("layer '{}' has {} heads, which {} tensor-parallel ranks do not divide evenly",
+                                attention.name, heads, ranks));
+  const std::int64_t of_keys = attention.operation.key_heads;
+  if (of_keys % ranks != 0)
+    throw PlanError(
+        fmt::format("layer '{}' has {} heads of keys and values, which {} tensor-parallel ranks do not divide evenly",
+                    attention.name, of_keys, ranks));
+}
+
 /// One of so many equal parts, without the variables. Keys and values are cut along their heads alone.
 Layer share_of(const Layer& layer, LayerSplit split, int ranks) {
   Layer out = layer;
@@ -156,12 +169,9 @@ Layer share_of(const Layer& layer, LayerSplit split, int ranks) {
   }
   if (split == LayerSplit::Tokens) out.dense_rows *= share;
   if (split == LayerSplit::Features) out.operation.key_value_bytes *= share;
-  for (MatrixProduct& product : out.operation.products) {
-    if (split == LayerSplit::Features && product.heads % ranks != 0)
-      throw PlanError(fmt::format("layer '{}' has {} heads, which {} tensor-parallel ranks do not divide evenly",
-                                  layer.name, product.heads, ranks));
+  if (split == LayerSplit::Features && layer.kind == LayerKind::Attention) check_heads(layer, ranks);
+  for (MatrixProduct& product : out.operation.products)
     if (const auto axis = cut_of(split)) product = part_of(product, {.axis = *axis, .parts = ranks});
-  }
   return out;
 }
 

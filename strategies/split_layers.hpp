@@ -54,7 +54,8 @@ void check_samples(const Model& model, const ModelParallel& parallel, std::int64
 std::optional<std::string> obstacle_to_context(const Model& model, const ModelParallel& parallel);
 
 /// What one rank computes of a layer, without its variables: of what tensor-parallel ranks share out as `split` says
-/// its share of the tokens. @throws PlanError where heads do not divide evenly among the ranks.
+/// its share of the tokens. @throws PlanError where heads, of queries or of keys and values, do not divide evenly among
+/// the ranks.
 Layer part_of(const Layer& layer, LayerSplit split, const ModelParallel& parallel);
 /// The shape of what it holds of a variable: the largest part where an axis does not divide evenly.
 std::vector<std::int64_t> part_of(const Variable& variable, LayerSplit split, int ranks);

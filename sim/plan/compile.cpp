@@ -90,8 +90,9 @@ bool PlanWriter::hosts_alike() const {
   return cpus && group_shape(plan).alike();
 }
 
-Seconds compression_time(const VariableStrategy& how, double bytes, const DeviceClass& device) {
-  if (how.compressor == Compressor::None) return Seconds{0.0};
+Seconds compression_time(const VariableStrategy& how, double bytes, const StepGradients& step,
+                         const DeviceClass& device) {
+  if (how.compressor == Compressor::None || (how.compressor == Compressor::Fp16 && step.half)) return Seconds{0.0};
   return Seconds{4.0 * bytes / device.memory_bandwidth.value()};
 }
 

@@ -33,6 +33,7 @@ std::vector<Sent> collect(const PlanWriter& writer, GradientSum sum) {
   const CollectiveAlgorithm library = library_algorithm(writer.cluster);
   std::vector<Seconds> ready(writer.model.layer_count());  // after the start of backward
   const double slowdown = slowest_device(writer);
+  const StepGradients gradients = writer.gradients();
   Seconds elapsed;
   for (LayerId layer = writer.model.layer_count(); layer-- > 0;) {
     elapsed += slowdown * writer.profile.layers[layer].backward;
@@ -46,7 +47,7 @@ std::vector<Sent> collect(const PlanWriter& writer, GradientSum sum) {
       const auto* reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer);
       if (reduce == nullptr) continue;
       Sent sent;
-      const double bytes = wire_bytes(variable, how, shard.elements, writer.samples());
+      const double bytes = wire_bytes(variable, how, shard.elements, gradients);
       sent.gradient = {.variable = id,
                        .bytes = bytes,
                        .ready = writer.strategy.graph.overlap == Overlap::WaitFree ? ready[variable.layer] : elapsed,
@@ -56,8 +57,8 @@ std::vector<Sent> collect(const PlanWriter& writer, GradientSum sum) {
           reduce->algorithm == CollectiveAlgorithm::Auto ? writer.strategy.graph.algorithm : reduce->algorithm;
       sent.algorithm = asked == CollectiveAlgorithm::Auto ? library : asked;
       sent.sparse = travels_sparse(variable, how);
-      sent.indices = index_bytes(variable, how, shard.elements, writer.samples());
-      if (!sent.sparse) sent.encoding = compression_time(how, bytes, writer.device());
+      sent.indices = index_bytes(variable, how, shard.elements, gradients.samples);
+      if (!sent.sparse) sent.encoding = compression_time(how, bytes, gradients, writer.device());
       out.push_back(sent);
     }
   }
@@ -229,6 +230,14 @@ private:
   OpId previous_ = -1;
 };
 
+/// Of a replica whose rank has nobody to sum with: Megatron-LM launches nothing then.
+void update_alone(PlanWriter& writer, const std::vector<Sent>& sent) {
+  for (const Sent& one : sent) {
+    const VariableId id = one.gradient.variable;
+    writer.to_update.emplace_back(id, writer.gradient_ready(writer.model.variable(id).layer));
+  }
+}
+
 }  // namespace
 
 void write_all_reduce(PlanWriter& writer) {
@@ -236,6 +245,10 @@ void write_all_reduce(PlanWriter& writer) {
     const std::vector<Sent> sent = collect(writer, sum);
     if (sent.empty()) continue;
     const SumGroup group = writer.sum_group(sum);
+    if (writer.stage != nullptr && writer.plan.grouping(group.ranks).ranks(0).size() == 1) {
+      update_alone(writer, sent);
+      continue;
+    }
     note_differences(writer, sent);
     Collectives collectives(writer, group, sent);
     const std::vector<Bucket> buckets = collectives.buckets();

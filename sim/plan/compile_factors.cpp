@@ -1,6 +1,7 @@
 // Sufficient factors: workers exchange the two factors of a dense layer's gradient and multiply them.
 #include <algorithm>
 
+#include "models/precision.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/plan_writer.hpp"
 
@@ -28,7 +29,7 @@ void write_sufficient_factors(PlanWriter& writer) {
     Op exchange;
     exchange.grouping = kWholeJob;
     exchange.queue = writer.communication;  // as every collective of the job: a communicator has one stream
-    const double bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
+    const double bytes = rows * (m + k) * weight_width(variable, writer.profile.precision);
     exchange.body = Collective{
         .primitive = CollectivePrimitive::AllGather,
         .protocol = {},

@@ -132,18 +132,9 @@ private:
     return {w_, grouping, queue};
   }
 
-  [[nodiscard]] double bytes_of(const std::vector<VariableId>& variables, const std::optional<DType>& dtype) const {
-    double bytes = 0.0;
-    for (const VariableId id : variables) {
-      const Variable& variable = w_.model.variable(id);
-      bytes += static_cast<double>(variable.elements()) * width_of(variable, dtype, w_.profile.precision);
-    }
-    return bytes;
-  }
-
   OpId gather(const Unit& unit, const char* pass, const std::vector<OpId>& after) {
     return shard_.launch({.primitive = CollectivePrimitive::AllGather},
-                         bytes_of(unit.variables, sharding_.param_dtype) / shard_.ranks(),
+                         gathered_bytes(w_.model, unit.variables, sharding_, w_.profile) / shard_.ranks(),
                          reason(fmt::format("{} ({}){}", unit.label, pass, of_step())), after);
   }
 
@@ -190,7 +181,7 @@ private:
     for (std::size_t rank = 0; rank < owned.size(); ++rank) {
       if (owned[rank].empty()) continue;
       const OpId sent = shard_.launch({.primitive = CollectivePrimitive::Broadcast, .root = static_cast<int>(rank)},
-                                      bytes_of(owned[rank], sharding_.param_dtype),
+                                      gathered_bytes(w_.model, owned[rank], sharding_, w_.profile),
                                       reason(fmt::format("variables of rank {}", rank)), {});
       std::set<LayerId> waiting;
       for (const VariableId id : owned[rank]) {
@@ -238,7 +229,7 @@ private:
     const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
     OpId ready =
         w_.gradient_ready(w_.micro_steps[step_], first, w_.spans_nodes() ? shares.between_nodes : shares.in_node);
-    double bytes = bytes_of(unit.variables, sharding_.reduce_dtype);
+    double bytes = reduced_bytes(w_.model, unit.variables, sharding_, w_.profile);
     if (shard_.ranks() > 1) {
       ready = shard_.launch({.primitive = CollectivePrimitive::ReduceScatter}, bytes, reason(unit.label + of_step()),
                             {ready});

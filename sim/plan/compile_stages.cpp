@@ -127,16 +127,15 @@ private:
   /// once, as Megatron-LM does with its layer norms (_allreduce_non_tensor_model_parallel_grads).
   void sum_partial_shares(PlanWriter& writer) {
     if (!has_sharded(writer.strategy)) return;
-    const Sharding& sharding = writer.strategy.graph.sharding;
     std::vector<OpId> ready;
-    double bytes = 0.0;
+    std::vector<VariableId> partial;
     for (const auto& [variable, op] : writer.to_update) {
       if (writer.sum_of(variable) != GradientSum::Stage) continue;
       ready.push_back(op);
-      const Variable& of = writer.model.variable(variable);
-      bytes += static_cast<double>(of.elements()) * width_of(of, sharding.reduce_dtype, writer.profile.precision);
+      partial.push_back(variable);
     }
     if (ready.empty()) return;
+    const double bytes = reduced_bytes(writer.model, partial, writer.strategy.graph.sharding, writer.profile);
     GroupStream stream(writer, writer.boxing.at(BoxingGroup::Tensor), -1);
     const OpId summed = stream.add({.primitive = CollectivePrimitive::AllReduce},
                                    bytes / shard_ranks(writer.strategy.graph, GradientSum::Stage),
@@ -206,11 +205,9 @@ private:
     plan_.ops[static_cast<std::size_t>(arrives)].after.push_back({waits, 1});
   }
 
-  /// A table that the first stage looks up and the last one multiplies with has two gradients, which both need summed.
-  /// The whole gradient is all-reduced between the two stages, after that among their replicas: also of a sharded
-  /// table, of which a rank updates only its share. Megatron-LM does so with its distributed optimizer (core_v0.19.0,
-  /// megatron/core/distributed/finalize_model_grads.py: finish_grad_sync, which reduce-scatters, then
-  /// _allreduce_word_embedding_grads of the whole main_grad).
+  /// A table that the first stage looks up and the last one multiplies with has two gradients, which both need summed:
+  /// they are all-reduced between the two stages once each stage has summed its own among replicas. tied_table_bytes
+  /// says how much of them.
   void write_shared_table() {
     std::vector<PlanWriter*> holders;
     for (PlanWriter& writer : writers_)
@@ -222,13 +219,12 @@ private:
     double bytes = 0.0;
     for (PlanWriter* writer : holders) {
       const VariableId copy = *writer->stage->shared_copy;
-      const Variable& variable = writer->model.variable(copy);
       // The larger of two, where the splits of the lookup and of the product cut it into different parts.
-      bytes = std::max(bytes,
-                       wire_bytes(variable, writer->strategy.variables[copy], variable.elements(), writer->samples()));
+      bytes = std::max(bytes, tied_table_bytes(*writer->stage, writer->strategy, writer->profile));
       const auto own = std::find_if(writer->to_update.begin(), writer->to_update.end(),
                                     [&](const auto& update) { return update.first == copy; });
-      ready.push_back(own != writer->to_update.end() ? own->second : writer->gradient_ready(variable.layer));
+      ready.push_back(own != writer->to_update.end() ? own->second
+                                                     : writer->gradient_ready(writer->model.variable(copy).layer));
     }
     const OpId summed = stream.launch({.primitive = CollectivePrimitive::AllReduce}, bytes,
                                       {Phase::Synchronize, -1, "tied table"}, ready);

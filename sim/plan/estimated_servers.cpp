@@ -84,6 +84,7 @@ bool EstimatedServers::by_priority() const {
 
 void EstimatedServers::cut() {
   const auto limit = static_cast<double>(graph_.scheduling.partition.count);
+  const StepGradients gradients = gradients_of(c_.profile);
   for (const VariableId id : c_.backward_order) {
     const VariableStrategy& how = strategy_.variables[id];
     const Variable& variable = c_.model.variable(id);
@@ -91,7 +92,7 @@ void EstimatedServers::cut() {
     for (const Shard& shard : how.shards) {
       const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
       if (ps == nullptr) continue;
-      const double bytes = wire_bytes(variable, how, shard.elements, c_.profile.micro_steps * c_.profile.batch);
+      const double bytes = wire_bytes(variable, how, shard.elements, gradients);
       const auto same = std::find_if(served_.begin() + static_cast<std::ptrdiff_t>(first), served_.end(),
                                      [&](const Served& one) { return one.ps.server == ps->server; });
       if (same != served_.end()) {
@@ -224,9 +225,8 @@ void EstimatedServers::aggregate(Moving& moving, const Served& one) {
     moving.pass(to_host_, one.bytes / c_.per_node / c_.copy.rate, one.pieces, c_.copy.latency);
     return;
   }
-  const double encoding =
-      compression_time(*one.how, one.bytes, c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device))
-          .value();
+  const DeviceClass& device = c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device);
+  const double encoding = compression_time(*one.how, one.bytes, gradients_of(c_.profile), device).value();
   moving.pass(to_host_, encoding + one.bytes / std::min(c_.copy.rate, c_.copy.cap), one.pieces, c_.copy.latency);
   if (c_.per_node < 2) return;
   double threads = 1.0;

@@ -42,21 +42,15 @@ public:
   }
 
 private:
-  [[nodiscard]] double bytes_of(const Unit& unit, const std::optional<DType>& dtype) const {
-    double bytes = 0.0;
-    for (const VariableId id : unit.variables)
-      bytes += static_cast<double>(c_.model.variable(id).elements()) *
-               width_of(c_.model.variable(id), dtype, c_.profile.precision);
-    return bytes;
-  }
   [[nodiscard]] UnitTimes times_of(const Unit& unit) const {
     const GroupCosts& group = c_.shard_group(shard_ranks_);
     const double operation = strategy_.graph.per_operation_cost.value();
-    const double reduced = bytes_of(unit, sharding_.reduce_dtype);
+    const double reduced = reduced_bytes(c_.model, unit.variables, sharding_, c_.profile);
     UnitTimes out{.root = unit.root};
     if (shard_ranks_ > 1) {
-      out.gather = operation + c_.collective(group, CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto,
-                                             bytes_of(unit, sharding_.param_dtype) / shard_ranks_);
+      out.gather =
+          operation + c_.collective(group, CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto,
+                                    gathered_bytes(c_.model, unit.variables, sharding_, c_.profile) / shard_ranks_);
       out.reduce =
           operation + c_.collective(group, CollectivePrimitive::ReduceScatter, CollectiveAlgorithm::Auto, reduced);
     }

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "models/precision.hpp"
 #include "sim/plan/estimated_servers.hpp"
 #include "sim/plan/estimated_sharding.hpp"
 #include "sim/plan/fusion.hpp"
@@ -118,7 +119,7 @@ void EstimatedStep::add_message(VariableId variable, double time, double wait) {
 
 void EstimatedStep::collect_messages() {
   std::map<CollectiveAlgorithm, std::vector<Gradient>> dense;
-  const auto batch = c_.profile.micro_steps * c_.profile.batch;
+  const StepGradients step = gradients_of(c_.profile);
   std::vector<double> ready(c_.backward.size());
   double elapsed = 0.0;
   for (std::size_t layer = ready.size(); layer-- > 0;) ready[layer] = elapsed += c_.backward[layer];
@@ -127,10 +128,11 @@ void EstimatedStep::collect_messages() {
     const Variable& variable = c_.model.variable(id);
     for (const Shard& shard : how.shards) {
       if (std::holds_alternative<SfbSynchronizer>(shard.synchronizer)) {
-        const double rows = static_cast<double>(batch) * std::max(1.0, c_.model.layer(variable.layer).dense_rows);
+        const double rows =
+            static_cast<double>(step.samples) * std::max(1.0, c_.model.layer(variable.layer).dense_rows);
         const auto m = static_cast<double>(variable.shape.front());
         const double k = static_cast<double>(variable.elements()) / m;
-        const double bytes = rows * (m + k) * static_cast<double>(size_of(variable.dtype));
+        const double bytes = rows * (m + k) * weight_width(variable, c_.profile.precision);
         add_message(id, c_.collective(c_.all, CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto, bytes), 0.0);
         rebuild_ += rebuild_time(c_.cluster.devices.at(c_.cluster.group_of(c_.nodes.front()).device),
                                  c_.profile.precision, 2.0 * rows * m * k * (static_cast<double>(c_.ranks.size()) - 1))
@@ -138,7 +140,7 @@ void EstimatedStep::collect_messages() {
       }
       const auto* reduce = std::get_if<AllReduceSynchronizer>(&shard.synchronizer);
       if (reduce == nullptr) continue;
-      const double bytes = wire_bytes(variable, how, shard.elements, batch);
+      const double bytes = wire_bytes(variable, how, shard.elements, step);
       if (travels_sparse(variable, how)) {
         add_message(id, c_.collective(c_.all, CollectivePrimitive::AllGather, CollectiveAlgorithm::Auto, bytes), 0.0);
         continue;
@@ -172,7 +174,8 @@ void EstimatedStep::add_fused(const std::vector<Gradient>& dense, CollectiveAlgo
       const VariableId id = dense[member].variable;
       message.variables.push_back(id);
       message.ready_layer = std::min(message.ready_layer, c_.model.variable(id).layer);
-      message.time += compression_time(strategy_.variables[id], dense[member].bytes, device).value();
+      message.time +=
+          compression_time(strategy_.variables[id], dense[member].bytes, gradients_of(c_.profile), device).value();
     }
     if (graph_.fusion.copies && bucket.members.size() > 1)
       message.time += 4.0 * bucket.bytes / device.memory_bandwidth.value();

@@ -123,6 +123,7 @@ struct PlanWriter {
   QueueId rpc = -1;  ///< of each node's host: messages to and from servers on other nodes
   /// Samples of a rank in a step.
   [[nodiscard]] std::int64_t samples() const { return profile.micro_steps * profile.batch; }
+  [[nodiscard]] StepGradients gradients() const { return gradients_of(profile); }
   /// The op whose end makes the gradient of a layer final and free to leave, where a `share` of the backward pass may
   /// run beside the communication (OverlapShares).
   [[nodiscard]] OpId gradient_ready(LayerId layer, double share = 1.0) const;
@@ -144,8 +145,9 @@ struct PlanWriter {
 
 /// Pieces of at most `limit` bytes, 1 when there is no limit. @throws PlanError above kMostOps.
 int pieces_of(double bytes, double limit);
-/// Time to encode and decode it on the device: it is read and written once each way.
-Seconds compression_time(const VariableStrategy& how, double bytes, const DeviceClass& device);
+/// Time to encode and decode it on the device: it is read and written once each way. Two bytes are not cast to two.
+Seconds compression_time(const VariableStrategy& how, double bytes, const StepGradients& step,
+                         const DeviceClass& device);
 
 /// Time of the products of others' sufficient factors on a device.
 Seconds rebuild_time(const DeviceClass& device, const std::string& precision, double flops);

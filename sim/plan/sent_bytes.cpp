@@ -66,9 +66,9 @@ private:
     for (VariableId id = 0; id < part.variable_of.size(); ++id) {
       const Variable& variable = part.model.variable(id);
       const GradientSum sum = part.gradient_sum[id];
-      const int ranks = summing_ranks(graph_, sum) * (sum == GradientSum::Stage ? graph_.parallel.tensor : 1);
+      const int ranks = ranks_that_sum(graph_, sum);
       bytes += share_sent(ranks) * wire_bytes(variable, strategy_.variables[part.variable_of[id]], variable.elements(),
-                                              graph_.micro_steps * profile_.batch);
+                                              gradients_of(profile_));
     }
     return 2.0 * bytes;
   }
@@ -86,8 +86,9 @@ private:
         const GradientSum sum = part.gradient_sum[id];
         const int ranks = shard_ranks(graph_, sum);
         const auto elements = static_cast<double>(variable.elements());
-        const double gathered = elements * width_of(variable, sharding.param_dtype, profile_.precision);
-        const double reduced = elements * width_of(variable, sharding.reduce_dtype, profile_.precision);
+        const double gathered = elements * gathered_width(variable, sharding, profile_.precision);
+        const double reduced =
+            elements * reduced_width(variable, sharding, profile_.precision, profile_.fp32_gradients);
         bytes += ((again ? 2.0 : 1.0) * gathers * gathered + reduces * reduced) * share_sent(ranks) +
                  reduces * 2.0 * reduced / ranks * share_sent(summing_ranks(graph_, sum) / ranks);
         if (sum == GradientSum::Stage) bytes += 2.0 * reduced / ranks * share_sent(graph_.parallel.tensor);

@@ -29,22 +29,13 @@ double StageExchange::updated_share() const {
   return all > 0.0 ? updated / all : 1.0;
 }
 
-double StageExchange::bytes_of(const std::vector<VariableId>& variables, const std::optional<DType>& dtype) const {
-  double bytes = 0.0;
-  for (const VariableId id : variables) {
-    const Variable& variable = part_.model.variable(id);
-    bytes += static_cast<double>(variable.elements()) * width_of(variable, dtype, profile_.precision);
-  }
-  return bytes;
-}
-
 double StageExchange::sent_bytes_of(VariableId id) const {
   const Variable& variable = part_.model.variable(id);
-  return wire_bytes(variable, strategy_.variables[id], variable.elements(), graph_.micro_steps * profile_.batch);
+  return wire_bytes(variable, strategy_.variables[id], variable.elements(), gradients_of(profile_));
 }
 
 double StageExchange::table_bytes() const {
-  return part_.shared_copy ? sent_bytes_of(*part_.shared_copy) : 0.0;
+  return part_.shared_copy ? tied_table_bytes(part_, strategy_, profile_) : 0.0;
 }
 
 /// With experts' collectives after the others: they have a stream of their own, on the same links.
@@ -55,9 +46,9 @@ UnitTimes StageExchange::times_of(const Unit& unit) {
     const std::vector<VariableId> variables = shared_among(sum, unit.variables, part_);
     const int ranks = shares(sum);
     const int stride = sum == GradientSum::Experts ? mesh_.experts() : 1;
-    const double reduced = bytes_of(variables, sharding.reduce_dtype);
+    const double reduced = reduced_bytes(part_.model, variables, sharding, profile_);
     if (ranks > 1) {
-      const double gathered = bytes_of(variables, sharding.param_dtype) / ranks;
+      const double gathered = gathered_bytes(part_.model, variables, sharding, profile_) / ranks;
       const MeshGroups::Question shard{.kind = MeshGroupKind::Shard, .size = ranks, .stride = stride};
       out.gather += times_.collective(shard, automatic(CollectivePrimitive::AllGather), gathered);
       out.reduce += times_.collective(shard, automatic(CollectivePrimitive::ReduceScatter), reduced);
@@ -116,7 +107,7 @@ double StageExchange::sum_of_partial_shares() {
   for (VariableId id = 0; id < part_.gradient_sum.size(); ++id)
     if (part_.gradient_sum[id] == GradientSum::Stage) partial.push_back(id);
   return times_.collective({.kind = MeshGroupKind::Tensor}, automatic(CollectivePrimitive::AllReduce),
-                           bytes_of(partial, graph_.sharding.reduce_dtype) / shares(GradientSum::Stage));
+                           reduced_bytes(part_.model, partial, graph_.sharding, profile_) / shares(GradientSum::Stage));
 }
 
 /// When messages that leave in this order on one stream have arrived.

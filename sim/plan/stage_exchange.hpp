@@ -38,7 +38,6 @@ private:
   };
 
   [[nodiscard]] int shares(GradientSum sum) const { return sharded_ ? shard_ranks(graph_, sum) : 1; }
-  [[nodiscard]] double bytes_of(const std::vector<VariableId>& variables, const std::optional<DType>& dtype) const;
   [[nodiscard]] double sent_bytes_of(VariableId id) const;
   [[nodiscard]] MeshGroups::Question ranks_that_sum(GradientSum sum) const;
   std::vector<Message> reduced_messages(const std::vector<double>& ready, GradientSum sum);

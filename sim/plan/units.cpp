@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/blocks.hpp"
-#include "models/precision.hpp"
+#include "strategies/wire_bytes.hpp"
 
 namespace simsync {
 namespace {
@@ -31,6 +31,10 @@ int shard_ranks(const GraphStrategy& graph, GradientSum sum) {
 
 int summing_ranks(const GraphStrategy& graph, GradientSum sum) {
   return sum == GradientSum::Experts ? graph.replicas() / graph.parallel.experts : graph.replicas();
+}
+
+int ranks_that_sum(const GraphStrategy& graph, GradientSum sum) {
+  return summing_ranks(graph, sum) * (sum == GradientSum::Stage ? graph.parallel.tensor : 1);
 }
 
 std::vector<Unit> units_of(const Model& model, const Strategy& strategy, const StageModel* stage) {
@@ -112,10 +116,32 @@ double largest_share(const Model& model, const Strategy& strategy) {
   return static_cast<double>(most) / static_cast<double>(all);
 }
 
-double width_of(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision) {
-  if (chosen) return static_cast<double>(size_of(*chosen));
-  const auto own = static_cast<double>(size_of(variable.dtype));
-  return has_half_activations(precision) ? std::min(own, 2.0) : own;
+double gathered_bytes(const Model& model, const std::vector<VariableId>& variables, const Sharding& sharding,
+                      const Profile& profile) {
+  double bytes = 0.0;
+  for (const VariableId id : variables)
+    bytes += static_cast<double>(model.variable(id).elements()) *
+             gathered_width(model.variable(id), sharding, profile.precision);
+  return bytes;
+}
+
+double reduced_bytes(const Model& model, const std::vector<VariableId>& variables, const Sharding& sharding,
+                     const Profile& profile) {
+  double bytes = 0.0;
+  for (const VariableId id : variables)
+    bytes += static_cast<double>(model.variable(id).elements()) *
+             reduced_width(model.variable(id), sharding, profile.precision, profile.fp32_gradients);
+  return bytes;
+}
+
+double tied_table_bytes(const StageModel& stage, const Strategy& of_stage, const Profile& profile) {
+  const VariableId copy = *stage.shared_copy;
+  const VariableStrategy& how = of_stage.variables[copy];
+  const Variable& table = stage.model.variable(copy);
+  if (!is_sharded(how)) return wire_bytes(table, how, table.elements(), gradients_of(profile));
+  const Sharding& sharding = of_stage.graph.sharding;
+  const int parts = sharding.stage >= 2 ? shard_ranks(of_stage.graph, stage.gradient_sum[copy]) : 1;
+  return reduced_bytes(stage.model, {copy}, sharding, profile) / parts;
 }
 
 }  // namespace simsync

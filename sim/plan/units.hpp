@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "models/model.hpp"
+#include "models/profile.hpp"
 #include "strategies/stage_model.hpp"
 #include "strategies/strategy.hpp"
 
@@ -20,8 +21,10 @@ struct Unit {
 
 /// Ranks that share out a sharded variable: those of a shard group, and of experts those of them that have the same.
 int shard_ranks(const GraphStrategy& graph, GradientSum sum);
-/// Ranks that have gradients of a variable that is shared out or all-reduced over replicas, each of its own samples.
+/// Replicas that have gradients of a variable, each of its own samples.
 int summing_ranks(const GraphStrategy& graph, GradientSum sum);
+/// All ranks whose gradients of a variable add up: of the tokens of tensor-parallel ranks (Stage), too.
+int ranks_that_sum(const GraphStrategy& graph, GradientSum sum);
 
 /// Sharded variables, each in one unit: the root, if it has any, and then the blocks in forward order, neighbors merged
 /// while they have less than Sharding::min_unit. Of a variable that several layers share, its own layer counts.
@@ -41,7 +44,15 @@ std::vector<std::vector<VariableId>> owned_variables(const Model& model, const S
 /// Of the elements of all sharded variables those of the rank that updates most: 1/P where all are shared out evenly.
 double largest_share(const Model& model, const Strategy& strategy);
 
-/// Bytes of an element of a gathered parameter or a reduced gradient, under this precision of the profile.
-double width_of(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision);
+/// Of some sharded variables of `model`, as a whole: bytes that are gathered, and of gradients that are reduced.
+double gathered_bytes(const Model& model, const std::vector<VariableId>& variables, const Sharding& sharding,
+                      const Profile& profile);
+double reduced_bytes(const Model& model, const std::vector<VariableId>& variables, const Sharding& sharding,
+                     const Profile& profile);
+/// Of the gradient of a table that `stage` shares with another (StageModel::shared_copy), the bytes that a rank of each
+/// sums with the other's. All of it, also where ranks share out the optimizer's state alone (Megatron-LM core_v0.19.0,
+/// megatron/core/distributed/finalize_model_grads.py: finish_grad_sync reduce-scatters, then
+/// _allreduce_word_embedding_grads takes the whole main_grad); from stage 2 of ZeRO on a rank has only its share.
+double tied_table_bytes(const StageModel& stage, const Strategy& of_stage, const Profile& profile);
 
 }  // namespace simsync

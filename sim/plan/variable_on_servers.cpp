@@ -88,7 +88,7 @@ void VariableOnServers::cut() {
   for (const Shard& shard : how_.shards) {
     const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
     if (ps == nullptr) continue;
-    const double bytes = wire_bytes(variable_, how_, shard.elements, w_.samples());
+    const double bytes = wire_bytes(variable_, how_, shard.elements, w_.gradients());
     const auto found = piece_of_server.find(ps->server);
     if (!scheduled() && found != piece_of_server.end()) {
       pieces_[found->second].bytes += bytes;
@@ -179,7 +179,7 @@ OpId VariableOnServers::aggregate(double bytes, const std::string& text) {
     return w_.add(std::move(part));
   }
   Op whole = copy({End::Kind::Device, {}}, {End::Kind::Host, {}}, bytes, text);
-  whole.transfer().setup = whole.transfer().packing = compression_time(how_, bytes, w_.device());
+  whole.transfer().setup = whole.transfer().packing = compression_time(how_, bytes, w_.gradients(), w_.device());
   whole.after = {{gradient_ready(), 0}};
   const OpId copied = w_.add(std::move(whole));
   const int ranks = ranks_per_node();
@@ -216,7 +216,7 @@ After VariableOnServers::push(const Piece& piece, OpId whole) {
   if (!aggregated) ready = gradient_ready();
   const ServerPiece to_server = at_server(piece);
   Op op = servers_.push(to_server, grouping, {aggregated ? End::Kind::Host : End::Kind::Device, {}}, gathered);
-  if (!aggregated) op.transfer().packing = compression_time(how_, piece.bytes, w_.device());
+  if (!aggregated) op.transfer().packing = compression_time(how_, piece.bytes, w_.gradients(), w_.device());
   op.transfer().setup += op.transfer().packing;
   op.after = {{ready, 0}};
   const double beside = w_.strategy.graph.servers_overlap.between_nodes;

@@ -9,107 +9,16 @@
 
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
-#include "models/precision.hpp"
 #include "sim/plan/units.hpp"
-#include "strategies/pipeline/closed_forms.hpp"
+#include "sim/problem/memory_demand.hpp"
 #include "strategies/stage_model.hpp"
 
 namespace simsync {
 namespace {
 
-bool on_servers(const VariableStrategy& entry) {
-  return std::any_of(entry.shards.begin(), entry.shards.end(),
-                     [](const Shard& shard) { return std::holds_alternative<PsSynchronizer>(shard.synchronizer); });
-}
-
-/// What a rank computes: the whole model, or that of its stage.
-struct RankModel {
-  const Model& model;
-  const Strategy& strategy;
-  const StageModel* stage = nullptr;
-
-  /// Ranks that share out a sharded variable.
-  [[nodiscard]] int shares(VariableId id) const {
-    return shard_ranks(strategy.graph, stage == nullptr ? GradientSum::Replicas : stage->gradient_sum[id]);
-  }
-};
-
-/// What the rank that holds most has of a variable of which it updates a share.
-HeldVariable held_of_sharded(const Sharding& sharding, double share) {
-  return {
-      .weights = sharding.stage >= 3 ? share : 1.0, .gradient = sharding.reduces_early() ? share : 1.0, .state = share};
-}
-
-HeldVariable held(const Variable& variable, const VariableStrategy& entry, const GraphStrategy& graph) {
-  const bool sparse = travels_sparse(variable, entry);
-  const bool served = on_servers(entry);
-  const bool updates = !served || graph.update_at == UpdateAt::Worker;
-  const auto all_if = [](bool condition) { return condition ? 1.0 : 0.0; };
-  return {.weights = all_if(!(served && sparse)),
-          .gradient = all_if(updates && graph.gate == Gate::All && !sparse),
-          .state = all_if(updates && !sparse)};
-}
-
-/// Sharded parameters that are whole at a time, and the gradients of one unit before they are reduced.
-Bytes gathered(const RankModel& of, const std::string& precision) {
-  const auto& [model, strategy, stage] = of;
-  const Sharding& sharding = strategy.graph.sharding;
-  double root = 0.0;
-  double largest_gradients = 0.0;
-  std::vector<double> blocks;
-  for (const Unit& unit : units_of(model, strategy, stage)) {
-    double parameters = 0.0;
-    double gradients = 0.0;
-    for (const VariableId id : unit.variables) {
-      if (of.shares(id) == 1) continue;
-      const Variable& variable = model.variable(id);
-      const auto elements = static_cast<double>(variable.elements());
-      parameters += elements * width_of(variable, sharding.param_dtype, precision);
-      gradients += elements * width_of(variable, sharding.reduce_dtype, precision);
-    }
-    largest_gradients = std::max(largest_gradients, gradients);
-    (unit.root ? root : blocks.emplace_back(0.0)) += parameters;
-  }
-  double bytes = sharding.reduces_early() ? largest_gradients : 0.0;
-  if (sharding.stage < 3) return {static_cast<std::int64_t>(bytes)};
-  // Of the blocks one is computed and others are there ahead of it.
-  const std::size_t most = sharding.reshard_after_forward
-                               ? std::min(blocks.size(), static_cast<std::size_t>(sharding.prefetch) + 1)
-                               : blocks.size();
-  double window = 0.0;
-  double widest = 0.0;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    window += blocks[i] - (i >= most ? blocks[i - most] : 0.0);
-    widest = std::max(widest, window);
-  }
-  return {static_cast<std::int64_t>(bytes + root + widest)};
-}
-
-/// Of one attention, keys and values of all tokens, and in the backward pass their gradients. Those that go round a
-/// ring are two shares at a time.
-Bytes gathered_keys(const RankModel& of, const Profile& profile) {
-  const ModelParallel& parallel = of.strategy.graph.parallel;
-  if (parallel.context == 1) return {};
-  double most = 0.0;
-  for (LayerId id = 0; id < of.model.layer_count(); ++id)
-    most = std::max(most, of.model.layer(id).operation.key_value_bytes);
-  const double shares = parallel.context_overlap ? std::min(1.0, 2.0 / parallel.context) : 1.0;
-  return {static_cast<std::int64_t>(2.0 * shares * profile.activation_bytes(most))};
-}
-
-/// Bytes that lie in buffers of the communication library for the whole run.
-Bytes buffers(const Model& model, const Strategy& strategy, const std::string& precision) {
-  const Fusion& fusion = strategy.graph.fusion;
-  if (!fusion.copies) return {};
-  Bytes fused;
-  for (const VariableStrategy& entry : strategy.variables) {
-    const Variable& variable = model.variable(entry.variable);
-    if (!on_servers(entry) && !is_sharded(entry) && !travels_sparse(variable, entry)) fused += variable.bytes();
-  }
-  if (has_half_weights(precision)) fused.count /= 2;
-  if (fusion.kind == FusionKind::Buckets) return fused;
-  return fusion.kind == FusionKind::Cycle ? std::min(fused, fusion.threshold) : Bytes{};
-}
+using detail::demand_of;
+using detail::on_servers;
+using detail::StageInPipeline;
 
 /// The device with the least memory among those that take part.
 const DeviceClass& smallest_device(const Cluster& cluster, int workers) {
@@ -161,9 +70,10 @@ int communicators_of(const Strategy& strategy) {
 /// What would fit in place of what does not.
 class Changes {
 public:
-  /// `demand` is that of one of `micro_steps`.
-  Changes(const Model& model, MemoryDemand demand, int micro_steps, Bytes device)
-      : model_(model), demand_(std::move(demand)), micro_steps_(micro_steps), device_(device) {}
+  /// `demand` is that of one of the micro-steps. `stage`: of a pipeline; null: the strategy has none.
+  Changes(const Model& model, MemoryDemand demand, int micro_steps, Bytes device,
+          const StageInPipeline* stage = nullptr)
+      : model_(model), demand_(std::move(demand)), micro_steps_(micro_steps), device_(device), stage_(stage) {}
 
   /// Samples of a step, 0 if one of each micro-step does not fit. Activations grow with each.
   [[nodiscard]] std::int64_t largest_batch() const {
@@ -210,41 +120,21 @@ private:
   [[nodiscard]] std::optional<std::int64_t> fewest_micro_steps(MemoryDemand demand) const {
     const std::int64_t samples = demand.batch * micro_steps_;
     demand.accumulates = true;
-    demand.batch = 1;
-    if (!fits(demand)) return std::nullopt;
-    for (std::int64_t steps = micro_steps_ + 1; steps < samples; ++steps) {
-      if (samples % steps != 0) continue;
+    for (std::int64_t steps = micro_steps_ + 1; steps <= samples; ++steps) {
+      if (samples % steps != 0 || (stage_ != nullptr && !stage_->takes(steps))) continue;
       demand.batch = samples / steps;
+      if (stage_ != nullptr) demand.passes = stage_->passes(static_cast<int>(steps));
       if (fits(demand)) return steps;
     }
-    return samples;
+    return std::nullopt;
   }
 
   const Model& model_;
   MemoryDemand demand_;
   int micro_steps_;
   Bytes device_;
+  const StageInPipeline* stage_;
 };
-
-MemoryDemand demand_of(const RankModel& of, const Profile& profile, const OptimizerState& optimizer) {
-  const auto& [model, strategy, stage] = of;
-  MemoryDemand out{.batch = profile.batch, .precision = profile.precision};
-  out.accumulates = profile.micro_steps > 1;
-  out.recompute = strategy.graph.recompute;
-  out.optimizer = optimizer;
-  if (has_sharded(strategy)) out.gathered = gathered(of, profile.precision);
-  out.gathered += gathered_keys(of, profile);
-  out.variables.resize(model.variables().size());
-  const Sharding& sharding = strategy.graph.sharding;
-  const double most = sharding.whole_variables ? largest_share(model, strategy) : 0.0;
-  for (const VariableStrategy& entry : strategy.variables) {
-    const double share = sharding.whole_variables ? most : 1.0 / of.shares(entry.variable);
-    out.variables[entry.variable] = is_sharded(entry) ? held_of_sharded(sharding, share)
-                                                      : held(model.variable(entry.variable), entry, strategy.graph);
-  }
-  out.buffers = buffers(model, strategy, profile.precision);
-  return out;
-}
 
 /// Where nothing else helps: sharded state over more ranks, or more of it, and what has to go with that. The first of
 /// these with which the same samples fit.
@@ -275,11 +165,12 @@ std::vector<std::string> share_more(const Model& model, const Strategy& strategy
   return {};
 }
 
-/// What one rank holds, of the model that it computes.
+/// What one rank holds, of the model that it computes. `stage`: as in Changes.
 struct Part {
   const Model& model;
   const Strategy& strategy;
   MemoryDemand demand;
+  const StageInPipeline* stage = nullptr;
 };
 
 struct StagePart {
@@ -292,14 +183,13 @@ struct StagePart {
 StagePart largest_stage(const std::vector<StageModel>& stages, const Strategy& strategy, const Profile& profile,
                         const OptimizerState& optimizer) {
   const ModelParallel& parallel = strategy.graph.parallel;
-  const PipelineShape shape = parallel.shape(profile.micro_steps);
   std::optional<StagePart> out;
   Bytes most;
   for (std::size_t number = 0; number < stages.size(); ++number) {
     const Model& model = stages[number].model;
     Strategy of_stage = stage_strategy(strategy, stages[number]);
     MemoryDemand demand = demand_of({model, of_stage, &stages[number]}, profile, optimizer);
-    demand.in_flight = most_held(shape, static_cast<int>(number)) / parallel.chunks;
+    demand.passes = StageInPipeline{stages[number], parallel, static_cast<int>(number)}.passes(profile.micro_steps);
     const Bytes need = memory_need(model, demand).total();
     if (out && need <= most) continue;
     most = need;
@@ -318,10 +208,10 @@ RankMemory need_of(const Part& part, const Cluster& cluster) {
 
 RankMemory memory_of(const Part& part, const Cluster& cluster, const Profile& profile,
                      const OptimizerState& optimizer) {
-  const auto& [model, strategy, demand] = part;
+  const auto& [model, strategy, demand, stage] = part;
   RankMemory out = need_of(part, cluster);
   if (out.fits()) return out;
-  const Changes changes(model, demand, profile.micro_steps, out.usable);
+  const Changes changes(model, demand, profile.micro_steps, out.usable, stage);
   out.largest_batch = changes.largest_batch();
   out.changes = changes.settings();
   if (out.largest_batch == 0 && out.changes.empty() && strategy.graph.parallel.is_trivial())
@@ -340,7 +230,9 @@ RankMemory rank_memory(const Model& model, const Cluster& cluster, const Strateg
   if (!strategy.graph.parallel.is_trivial()) {
     const std::vector<StageModel> stages = stage_models(model, strategy.graph.parallel);
     const StagePart part = largest_stage(stages, strategy, profile, optimizer);
-    return memory_of({stages[part.stage].model, part.strategy, part.demand}, cluster, profile, optimizer);
+    const StageModel& fullest = stages[part.stage];
+    const StageInPipeline stage{fullest, strategy.graph.parallel, static_cast<int>(part.stage)};
+    return memory_of({fullest.model, part.strategy, part.demand, &stage}, cluster, profile, optimizer);
   }
   return memory_of({model, strategy, demand_of({model, strategy}, profile, optimizer)}, cluster, profile, optimizer);
 }

@@ -11,6 +11,7 @@ namespace {
 
 /// Estimated times of an update are those of the optimizer of a default OptimizerState.
 void update_by(const OptimizerState& optimizer, Profile& profile, std::vector<std::string>& notes) {
+  profile.fp32_gradients = optimizer.fp32_gradients;
   if (optimizer == OptimizerState{}) return;
   if (profile.source != ProfileSource::Roofline) {
     notes.emplace_back("optimizer and master_weights count for memory only: the time of the update is measured");

@@ -9,17 +9,10 @@
 #include "models/precision.hpp"
 #include "strategies/names.hpp"
 #include "strategies/split_layers.hpp"
+#include "strategies/wire_bytes.hpp"
 
 namespace simsync::detail {
 namespace {
-
-/// Of what is sent in two bytes under half precision unless the strategy says otherwise.
-std::int64_t sent_bytes(const ExportQuestion& question, const std::optional<DType>& chosen) {
-  constexpr std::int64_t kHalf = 2;
-  if (chosen) return size_of(*chosen);
-  if (has_half_activations(question.precision)) return kHalf;
-  return question.model.variables().empty() ? size_of(DType::Float32) : size_of(question.model.variable(0).dtype);
-}
 
 void check_shard(const std::string& name, const VariableStrategy& entry, bool sharded, FrameworkSettings& out) {
   const Synchronizer& how = entry.shards.front().synchronizer;
@@ -77,25 +70,6 @@ void check_graph(const ExportQuestion& question, FrameworkSettings& out) {
   check_algorithm(graph.algorithm, out);
 }
 
-/// Heads of keys and values of a model's attention, by what it reads; 0 where queries, keys and values are one tensor.
-std::int64_t key_heads_of(const Model& model) {
-  for (LayerId id = 0; id < model.layer_count(); ++id) {
-    const Layer& layer = model.layer(id);
-    if (layer.kind != LayerKind::Attention || layer.operation.products.empty()) continue;
-    const auto [begin, end] = boost::inv_adjacent_vertices(id, model.graph());
-    double least = 0.0;
-    double most = 0.0;
-    for (auto input = begin; input != end; ++input) {
-      const double bytes = model.layer(*input).output_bytes;
-      least = input == begin ? bytes : std::min(least, bytes);
-      most = std::max(most, bytes);
-    }
-    if (std::distance(begin, end) < 2) return 0;
-    return std::llround(static_cast<double>(layer.operation.products.front().heads) * least / most);
-  }
-  return 0;
-}
-
 }  // namespace
 
 PlanNumbers::PlanNumbers(const ExportQuestion& question)
@@ -110,12 +84,15 @@ PlanNumbers::PlanNumbers(const ExportQuestion& question)
   const Sharding& sharding = question.strategy.graph.sharding;
   stage = sharded ? sharding.stage : 0;
   group = sharded ? sharding.group_of(replicas) : 1;
-  if (sharded) {
-    gradient_bytes = sent_bytes(question, sharding.reduce_dtype);
-    parameter_bytes = sent_bytes(question, sharding.param_dtype);
-  } else if (!question.model.variables().empty()) {
-    gradient_bytes = parameter_bytes = size_of(question.model.variable(0).dtype);
-  }
+  if (question.model.variables().empty()) return;
+  const Variable& first = question.model.variable(0);
+  const bool single = question.optimizer.fp32_gradients;
+  const double gradient = sharded ? reduced_width(first, sharding, question.precision, single)
+                                  : gradient_width(first, question.precision, single);
+  const double parameter =
+      sharded ? gathered_width(first, sharding, question.precision) : weight_width(first, question.precision);
+  gradient_bytes = std::llround(gradient);
+  parameter_bytes = std::llround(parameter);
 }
 
 void refuse_if(bool condition, const std::string& what, FrameworkSettings& out) {
@@ -143,12 +120,6 @@ void expect_transformer(const Model& model, FrameworkSettings& out) {
     return false;
   });
   refuse_if(!attends, fmt::format("it trains transformers, and model '{}' is none", model.name()), out);
-}
-
-void expect_whole_key_heads(const Model& model, int tensor, FrameworkSettings& out) {
-  const std::int64_t heads = key_heads_of(model);
-  refuse_if(heads > 0 && heads % tensor != 0,
-            fmt::format("{} tensor-parallel ranks do not divide {} heads of keys and values", tensor, heads), out);
 }
 
 void expect_sequence_with_experts(const Model& model, const ModelParallel& parallel, FrameworkSettings& out) {

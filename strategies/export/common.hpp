@@ -34,9 +34,6 @@ struct PlanNumbers {
 FrameworkSettings begin_settings(const ExportQuestion& question);
 /// Refuses a model without blocks of attention, for frameworks that train transformers.
 void expect_transformer(const Model& model, FrameworkSettings& out);
-/// Refuses tensor-parallel ranks that do not divide the heads of keys and values, for frameworks without copies of
-/// these.
-void expect_whole_key_heads(const Model& model, int tensor, FrameworkSettings& out);
 /// Refuses context-parallel ranks with one run of tokens each.
 void expect_balanced_context(const ModelParallel& parallel, FrameworkSettings& out);
 /// Notes what Megatron-Core makes of a vocabulary that 128 x the tensor-parallel ranks do not divide.

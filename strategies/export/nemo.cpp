@@ -68,7 +68,6 @@ private:
             "it sends keys and values round a ring while attention computes (context_overlap=true)", out_);
     note_padded_vocabulary(question_.model, parallel.tensor, out_);
     expect_sequence_with_experts(question_.model, parallel, out_);
-    expect_whole_key_heads(question_.model, parallel.tensor, out_);
     if (parallel.chunks > 1) model("virtual_pipeline_model_parallel_size", std::int64_t{parallel.chunks});
     model("sequence_parallel", parallel.sequence && parallel.tensor > 1);
     if (parallel.pipeline == 1) return;
@@ -120,6 +119,9 @@ private:
     if (!distributed) {
       refuse_if(plan_.stage == 0 && plan_.replicas > 1 && single && question_.precision == "fp16",
                 "it reduces gradients of fp16 weights in fp16", out_);
+      refuse_if(plan_.stage == 0 && plan_.replicas > 1 && !single && question_.precision != "fp16",
+                fmt::format("it reduces gradients of {} weights in fp32 (fp32_gradients=true)", question_.precision),
+                out_);
       return optim("name", std::string("fused_adam"));
     }
     optim("name", std::string("mcore_distributed_optim"));

@@ -101,7 +101,6 @@ private:
     parallelism("tensor_parallel_degree", std::int64_t{plan_.parallel.tensor});
     refuse_if(plan_.parallel.tensor > 1 && !plan_.parallel.sequence,
               "its tensor parallelism is sequence-parallel, too (sequence=true)", out_);
-    expect_whole_key_heads(question_.model, plan_.parallel.tensor, out_);
     refuse_if(experts_of(question_.model) > 0, "its Llama 3, which these keys are of, has no experts", out_);
   }
 

@@ -50,7 +50,7 @@ public:
 
   void add(const VariableStrategy& entry, const Shard& shard) {
     const Variable& variable = target_.model.variable(entry.variable);
-    const double bytes = wire_bytes(variable, entry, shard.elements, samples_);
+    const double bytes = wire_bytes(variable, entry, shard.elements, {.samples = samples_});
     if (const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer)) {
       add_served(*ps, variable.sparse && !entry.sparse_as_dense, bytes);
       return;
@@ -117,7 +117,8 @@ struct Tally {
   }
   void add(const VariableStrategy& entry, const SearchTarget& target, std::int64_t samples) {
     for (const Shard& shard : entry.shards) {
-      const double size = wire_bytes(target.model.variable(entry.variable), entry, shard.elements, samples);
+      const double size =
+          wire_bytes(target.model.variable(entry.variable), entry, shard.elements, {.samples = samples});
       bytes[shard.synchronizer.index()] += size;
       all += size;
       shards += 1.0;

@@ -31,7 +31,8 @@ const FeatureSchema& strategy_schema();
 const FeatureSchema& segment_schema();
 inline constexpr int kSegments = 8;
 
-/// `samples`: of a worker in a step. In the order of the schema's names.
+/// `samples`: of a worker in a step. Gradients count as wide as the variables of the model. In the order of the
+/// schema's names.
 std::vector<double> autosync_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples);
 /// `simulated` is the step of a replay where there is one, else that of the estimate.
 std::vector<double> strategy_features(const Strategy& strategy, const SearchTarget& target, std::int64_t samples,

@@ -26,6 +26,7 @@ struct Case {
   Strategy strategy;
   std::int64_t batch;
   std::string precision;
+  bool fp32_gradients = false;
 
   Case(const std::string& builder, int workers, std::int64_t of_batch, const Chosen& options,
        std::string of_precision = "bf16", const std::string& name = "gpt2")
@@ -34,8 +35,15 @@ struct Case {
     strategy = build_strategy(
         builder, {.model = model, .cluster = cluster, .workers = workers, .batch = batch, .options = options});
   }
+  [[nodiscard]] Case with_fp32_gradients() const {
+    Case out = *this;
+    out.fp32_gradients = true;
+    return out;
+  }
   [[nodiscard]] ExportQuestion question() const {
-    return {.strategy = strategy, .model = model, .batch = batch, .precision = precision, .optimizer = kAdam};
+    OptimizerState optimizer = kAdam;
+    optimizer.fp32_gradients = fp32_gradients;
+    return {.strategy = strategy, .model = model, .batch = batch, .precision = precision, .optimizer = optimizer};
   }
   [[nodiscard]] FrameworkSettings settings(Framework framework) const {
     return framework_settings(framework, question());
@@ -97,12 +105,20 @@ TEST_CASE("model chunks of Megatron-LM", "[export]") {
 }
 
 TEST_CASE("data parallelism of Megatron-LM", "[export]") {
-  // DDP sends the gradients of 4-byte variables: 25 MiB are 6,553,600 of them. bf16 adds up in fp32 by default.
-  const std::string ddp = Case("ddp", 8, 16, {}).text(Framework::Megatron);
-  CHECK_THAT(ddp, ContainsSubstring("--overlap-grad-reduce\n--ddp-bucket-size 6553600\n"));
-  CHECK_THAT(ddp, !ContainsSubstring("--grad-reduce-in-bf16"));
-  CHECK_THAT(Case("ddp", 8, 16, {}, "fp16").text(Framework::Megatron),
+  // 25 MiB are 6,553,600 gradients in fp32, in which those of bf16 add up by default, and twice as many in bf16.
+  const Case bf16("ddp", 8, 16, {});
+  const std::string sums = bf16.with_fp32_gradients().text(Framework::Megatron);
+  CHECK_THAT(sums, ContainsSubstring("--overlap-grad-reduce\n--ddp-bucket-size 6553600\n"));
+  CHECK_THAT(sums, !ContainsSubstring("--grad-reduce-in-bf16"));
+  CHECK_THAT(bf16.text(Framework::Megatron),
+             ContainsSubstring("--ddp-bucket-size 13107200\n--bf16\n--grad-reduce-in-bf16\n"));
+  const Case fp16("ddp", 8, 16, {}, "fp16");
+  CHECK_THAT(fp16.with_fp32_gradients().text(Framework::Megatron),
              ContainsSubstring("--fp16\n--accumulate-allreduce-grads-in-fp32\n"));
+  CHECK_THAT(fp16.text(Framework::Megatron), !ContainsSubstring("--accumulate-allreduce-grads-in-fp32"));
+  CHECK(refusal(bf16, Framework::NeMo) == "it reduces gradients of bf16 weights in fp32 (fp32_gradients=true)");
+  CHECK(refusal(bf16.with_fp32_gradients(), Framework::NeMo) == "none");
+  CHECK(refusal(fp16, Framework::NeMo) == "none");
   // Eight replicas in shard groups of two: four instances.
   CHECK_THAT(Case("fsdp", 8, 16, {{"stage", "3"}, {"group", "2"}}).text(Framework::Megatron),
              ContainsSubstring("--use-distributed-optimizer\n--use-megatron-fsdp\n"
@@ -252,20 +268,6 @@ TEST_CASE("data parallelism as a file of DeepSpeed", "[export]") {
         "pipeline stages are an argument of PipelineModule in the program, not of its file");
   CHECK(refusal(Case("fsdp", 8, 16, {{"micro_steps", "4"}, {"reduce_every_micro_step", "false"}}),
                 Framework::DeepSpeed) == "from ZeRO stage 2 on it reduces gradients in every micro-step");
-}
-
-TEST_CASE("heads of keys and values limit tensor parallelism of two frameworks", "[export]") {
-  // Llama 3 70B has 64 heads of queries and 8 of keys and values; GPT-2 has 12 of each, in one tensor.
-  const auto llama = [](const char* ranks) {
-    return Case("ddp", 16, 16, {{"tensor", ranks}, {"sequence", "true"}}, "bf16", "llama3-70b");
-  };
-  const char* why = "16 tensor-parallel ranks do not divide 8 heads of keys and values";
-  CHECK(refusal(llama("16"), Framework::NeMo) == why);
-  CHECK(refusal(llama("8"), Framework::NeMo) == "none");
-  const std::vector<std::string> all = llama("16").settings(Framework::Torchtitan).refusals;
-  CHECK(std::count(all.begin(), all.end(), why) == 1);
-  CHECK(refusal(llama("16"), Framework::Megatron) == "none");  // it has copies of them since core_v0.16
-  CHECK(refusal(Case("ddp", 12, 16, {{"tensor", "12"}}), Framework::NeMo) == "none");
 }
 
 TEST_CASE("experts as frameworks are told of them", "[export]") {

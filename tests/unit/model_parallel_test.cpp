@@ -11,6 +11,7 @@
 #include "strategies/stage_model.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/collectives_of.hpp"
+#include "tests/support/gpt2.hpp"
 #include "tests/support/lab.hpp"
 
 using namespace simsync;
@@ -18,16 +19,6 @@ using namespace simsync::test;
 using Catch::Matchers::WithinRel;
 
 namespace {
-
-/// GPT-2 with attention in one kernel: 12 blocks, 768 wide, 1024 tokens.
-Problem gpt2(int workers, const std::vector<std::pair<std::string, std::string>>& settings,
-             const std::string& strategy = "ddp") {
-  PredictRequest request{.model = "gpt2", .cluster = "dgx-a100", .strategy = strategy, .workers = workers};
-  request.batch = 4;
-  request.settings = {{"model.fused", "1"}, {"memory", "ignore"}};
-  request.settings.insert(request.settings.end(), settings.begin(), settings.end());
-  return prepare(request);
-}
 
 /// Of collectives for this reason: bytes that a rank sends on a ring, by the primitive's closed form.
 double sent_by_rank(const Plan& plan, Phase phase) {
@@ -334,25 +325,6 @@ TEST_CASE("variables that stay whole are broadcast once a step, whatever the sch
   CHECK(interleaved.count == once.count);
 }
 
-TEST_CASE("a rank's memory shrinks with its part of the model", "[parallel][memory]") {
-  const auto need = [](int workers, const std::vector<std::pair<std::string, std::string>>& settings) {
-    return gpt2(workers, settings).memory.need;
-  };
-  const MemoryNeed alone = need(1, {{"strategy.micro_steps", "4"}});
-  const MemoryNeed halves = need(2, {{"strategy.tensor", "2"}, {"strategy.micro_steps", "4"}});
-  // Four bytes for each weight of its part.
-  const Model half = stage_models(gpt2(1, {}).model, {.tensor = 2}).front().model;
-  CHECK(halves.weights.count == 4 * half.parameter_count());
-  CHECK(halves.activations < alone.activations);
-  CHECK(need(2, {{"strategy.tensor", "2"}, {"strategy.micro_steps", "4"}, {"strategy.sequence", "true"}}).activations <
-        halves.activations);
-  // GPipe keeps the activations of all micro-steps, 1F1B of as many as there are stages.
-  const auto piped = [&](const char* schedule) {
-    return need(2, {{"strategy.pipeline", "2"}, {"strategy.micro_steps", "4"}, {"strategy.schedule", schedule}});
-  };
-  CHECK(piped("gpipe").activations.count > 3 * piped("1f1b").activations.count / 2);
-}
-
 TEST_CASE("what cannot be split is refused", "[parallel]") {
   const auto error_of = [](const std::string& model, int workers,
                            const std::vector<std::pair<std::string, std::string>>& settings) -> std::string {
@@ -381,6 +353,9 @@ TEST_CASE("what cannot be split is refused", "[parallel]") {
             .starts_with("error: 'rows' is no split of a layer"));
   CHECK(error_of("gpt2", 5, {{"strategy.tensor", "5"}}) ==
         "layer 'transformer.h.0.attn.scores' has 12 heads, which 5 tensor-parallel ranks do not divide evenly");
+  CHECK(error_of("gpt2-medium", 16, {{"strategy.tensor", "16"}, {"memory", "ignore"}}) == "none");
+  CHECK(error_of("llama3-8b", 16, {{"strategy.tensor", "16"}})
+            .ends_with(" has 8 heads of keys and values, which 16 tensor-parallel ranks do not divide evenly"));
   CHECK(error_of("gpt2", 16, {{"strategy.pipeline", "16"}}) ==
         "model 'gpt2' has 12 blocks (layers whose names agree up to a number), which 16 stages of 1 chunk cannot "
         "share");

@@ -11,7 +11,9 @@ bool has_half_activations(const std::string& precision);
 /// Whether weights and gradients have two bytes. `amp` keeps them in fp32.
 bool has_half_weights(const std::string& precision);
 
-/// Bytes of an element of a variable while it trains: two in half precision, else the variable's own.
+/// Bytes of an element of a variable, at most two if `half`.
+double width_of(const Variable& variable, bool half);
+/// Of its weights while it trains: two in half precision, else the variable's own.
 double weight_width(const Variable& variable, const std::string& precision);
 /// Of its gradient as it adds up on a rank and, uncompressed, travels: the same, but four with `fp32_gradients`
 /// (OptimizerState).

@@ -7,8 +7,6 @@
 namespace simsync {
 namespace {
 
-constexpr double kHalf = 2.0;  // bytes
-
 /// Share of a variable that a shard of so many elements is.
 double share_of(const Variable& variable, std::int64_t elements) {
   return static_cast<double>(elements) / static_cast<double>(std::max<std::int64_t>(1, variable.elements()));
@@ -22,8 +20,7 @@ double rows_of(const Variable& variable, std::int64_t elements, std::int64_t sam
 /// Half precision computes with two bytes, and so it gathers and reduces unless the strategy says otherwise.
 double sent_width(const Variable& variable, const std::optional<DType>& chosen, const std::string& precision) {
   if (chosen) return static_cast<double>(size_of(*chosen));
-  const auto own = static_cast<double>(size_of(variable.dtype));
-  return has_half_activations(precision) ? std::min(own, kHalf) : own;
+  return width_of(variable, has_half_activations(precision));
 }
 
 }  // namespace
@@ -40,8 +37,7 @@ double index_bytes(const Variable& variable, const VariableStrategy& how, std::i
 
 double wire_bytes(const Variable& variable, const VariableStrategy& how, std::int64_t elements,
                   const StepGradients& step) {
-  const auto own = static_cast<double>(size_of(variable.dtype));
-  const double width = step.half ? std::min(own, kHalf) : own;
+  const double width = width_of(variable, step.half);
   if (travels_sparse(variable, how)) {
     const double columns = static_cast<double>(variable.elements()) /
                            static_cast<double>(std::max<std::int64_t>(1, variable.shape.front()));
@@ -54,7 +50,7 @@ double wire_bytes(const Variable& variable, const VariableStrategy& how, std::in
     case Compressor::Cast32:
       return full;
     case Compressor::Fp16:
-      return std::min(full, kHalf * static_cast<double>(elements));
+      return static_cast<double>(elements) * std::min(width, 2.0);
     case Compressor::PowerSgd: {
       if (variable.shape.size() < 2) return full;
       const auto rows = static_cast<double>(variable.shape.front());

@@ -120,9 +120,8 @@ MemoryDemand demand_of(const RankModel& of, const Profile& profile, const Optimi
   return out;
 }
 
-/// Interleaved stages go through as many micro-batches as there are stages at a time.
 bool StageInPipeline::takes(std::int64_t micro_steps) const {
-  return parallel.chunks == 1 || micro_steps % parallel.pipeline == 0;
+  return micro_steps <= kMostPasses && !obstacle_to(parallel.shape(static_cast<int>(micro_steps)));
 }
 
 StagePasses StageInPipeline::passes(int micro_steps) const {

@@ -11,26 +11,22 @@ namespace {
 
 using Kind = StageTask::Kind;
 
-void expect_at_least_one(const char* what, int value) {
-  if (value < 1) throw PlanError(fmt::format("a pipeline with {} {}: expected 1 or more", value, what));
-}
-
-void check_chunks(const PipelineShape& shape) {
+std::optional<std::string> obstacle_to_chunks(const PipelineShape& shape) {
   if (shape.schedule != PipelineSchedule::Interleaved) {
-    if (shape.chunks == 1) return;
-    throw PlanError(fmt::format("{} has one model chunk per stage and not {}: expected 1, or the schedule interleaved",
-                                name_of(shape.schedule), shape.chunks));
+    if (shape.chunks == 1) return std::nullopt;
+    return fmt::format("{} has one model chunk per stage and not {}: expected 1, or the schedule interleaved",
+                       name_of(shape.schedule), shape.chunks);
   }
   if (shape.chunks == 1)
-    throw PlanError("interleaved has several model chunks per stage: expected 2 or more, or the schedule 1f1b");
-  if (const int rest = shape.micro_batches % shape.stages; rest != 0) {
-    const int below = shape.micro_batches - rest;
-    const std::string legal = below == 0 ? "" : fmt::format("{} or ", below);
-    throw PlanError(
-        fmt::format("interleaved takes micro batches in groups of as many as there are stages, {}, and {} "
-                    "are no whole number of groups: expected {}{}",
-                    shape.stages, shape.micro_batches, legal, below + shape.stages));
-  }
+    return "interleaved has several model chunks per stage: expected 2 or more, or the schedule 1f1b";
+  const int rest = shape.micro_batches % shape.stages;
+  if (rest == 0) return std::nullopt;
+  const int below = shape.micro_batches - rest;
+  const std::string legal = below == 0 ? "" : fmt::format("{} or ", below);
+  return fmt::format(
+      "interleaved takes micro batches in groups of as many as there are stages, {}, and {} "
+      "are no whole number of groups: expected {}{}",
+      shape.stages, shape.micro_batches, legal, below + shape.stages);
 }
 
 /// Narayanan et al., ICML 2021: as many forwards as there are stages behind, then one forward and one backward in turn.
@@ -112,17 +108,22 @@ const char* name_of(PipelineSchedule schedule) {
   assertion_failed("every schedule has a word", __FILE__, __LINE__);
 }
 
-void check(const PipelineShape& shape) {
-  expect_at_least_one("stages", shape.stages);
-  expect_at_least_one("micro batches", shape.micro_batches);
-  expect_at_least_one("model chunks per stage", shape.chunks);
-  check_chunks(shape);
+std::optional<std::string> obstacle_to(const PipelineShape& shape) {
+  const std::initializer_list<std::pair<const char*, int>> counts{
+      {"stages", shape.stages}, {"micro batches", shape.micro_batches}, {"model chunks per stage", shape.chunks}};
+  for (const auto& [what, value] : counts)
+    if (value < 1) return fmt::format("a pipeline with {} {}: expected 1 or more", value, what);
+  if (auto obstacle = obstacle_to_chunks(shape)) return obstacle;
   const std::int64_t per_micro_batch = std::int64_t{shape.stages} * shape.chunks;
-  if (per_micro_batch > kMostPasses / shape.micro_batches)
-    throw PlanError(
-        fmt::format("{} micro batches through {} stages of {} model chunks are too many: expected {} "
-                    "forward passes at most",
-                    shape.micro_batches, shape.stages, shape.chunks, kMostPasses));
+  if (per_micro_batch <= kMostPasses / shape.micro_batches) return std::nullopt;
+  return fmt::format(
+      "{} micro batches through {} stages of {} model chunks are too many: expected {} "
+      "forward passes at most",
+      shape.micro_batches, shape.stages, shape.chunks, kMostPasses);
+}
+
+void check(const PipelineShape& shape) {
+  if (const auto obstacle = obstacle_to(shape)) throw PlanError(*obstacle);
 }
 
 StageOrder stage_order(const PipelineShape& shape, int stage) {

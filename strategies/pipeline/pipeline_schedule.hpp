@@ -1,6 +1,7 @@
 // In which order each stage of a pipeline computes the micro batches of a step.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +38,10 @@ struct PipelineShape {
 /// Forward passes of all stages together: what an order and its times may take of memory.
 inline constexpr std::int64_t kMostPasses = std::int64_t{1} << 22;
 
-/// @throws PlanError that says what would be legal: numbers below 1; several chunks with any schedule but interleaved,
-/// which needs two or more, and a number of micro batches that the stages divide; more than kMostPasses.
+/// Why there is no such pipeline, and what would be legal: numbers below 1; several chunks with any schedule but
+/// interleaved, which needs two or more, and a number of micro batches that the stages divide; more than kMostPasses.
+std::optional<std::string> obstacle_to(const PipelineShape& shape);
+/// @throws PlanError with obstacle_to.
 void check(const PipelineShape& shape);
 
 /// One pass of one micro batch through one model chunk.

@@ -110,6 +110,32 @@ TEST_CASE("a block that is computed again keeps what other blocks read", "[model
   CHECK(recomputed_layers(two_blocks(), Recompute::Full) == std::vector<bool>{true, true, true, true, false});
 }
 
+TEST_CASE("chunks are kept as often as their schedule says", "[models][memory]") {
+  using Pass = ChunkPass::Kind;
+  const Model model = two_blocks();
+  REQUIRE(model.layer_count() == 5);
+  const std::vector<LayerId> ends{2, 5};
+  const auto need = [&](std::vector<ChunkPass> order) {
+    return memory_need(model, {.accumulates = true, .passes = {.ends = ends, .order = std::move(order)}})
+        .activations.count;
+  };
+  const std::vector<ChunkPass> plain{{Pass::Forward, 0}, {Pass::Forward, 1},  {Pass::Backward, 1},
+                                     {Pass::Release, 1}, {Pass::Backward, 0}, {Pass::Release, 0}};
+  const std::int64_t once = need(plain);
+  // One micro-batch after the other is the same as without chunks, at the moment where the loss begins.
+  CHECK(once == memory_need(model, {.accumulates = true}).activations.count);
+  std::vector<ChunkPass> twice = plain;
+  twice.insert(twice.end(), plain.begin(), plain.end());
+  CHECK(need(twice) == once);
+  // The first chunk keeps 16 B of `h.0.d`'s input for each micro-batch, and what `h.1` reads; the loss is there once.
+  std::vector<ChunkPass> ahead = plain;
+  ahead.insert(ahead.begin(), {Pass::Forward, 0});
+  const std::int64_t of_first = need({{Pass::Forward, 0}, {Pass::Forward, 0}, {Pass::Backward, 0}}) -
+                                need({{Pass::Forward, 0}, {Pass::Backward, 0}});
+  CHECK(of_first > 0);
+  CHECK(need(ahead) == once + of_first);
+}
+
 TEST_CASE("of an attention that is no single kernel the scores are computed again", "[models][memory]") {
   const auto again = [](const std::string& name) {
     const Model model = find_model(name);

@@ -1,10 +1,6 @@
 // What ranks of hybrid plans keep and sum: what a schedule keeps, by hand, and advice where it is too much.
-#include <fmt/format.h>
-
 #include <sstream>
 
-#include "models/memory.hpp"
-#include "models/reader.hpp"
 #include "sim/problem/problem.hpp"
 #include "strategies/stage_model.hpp"
 #include "tests/support/catch.hpp"
@@ -17,16 +13,6 @@ using namespace simsync::test;
 namespace {
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
-using Pass = ChunkPass::Kind;
-
-/// Two blocks in a row, each of an activation and a product, and a loss; every output has 4 numbers, 16 B.
-Model two_blocks() {
-  return parse_model(
-      "schema: simsync/model/v1\nname: blocks\nbatch: 1\nsample: row\ninput: [4]\nblocks:\n  unit:\n    layers:\n"
-      "      - {gelu: g}\n      - {dense: d, out: 4, bias: false}\n"
-      "layers:\n  - {use: unit, name: h, repeat: 2}\n  - {loss: loss}\n",
-      "blocks.yaml");
-}
 
 RankMemory piped(std::int64_t batch, int micro_steps, const Settings& settings, const std::string& model = "gpt2-xl") {
   PredictRequest request{.model = model, .cluster = "p3.16xlarge", .strategy = "ddp", .workers = 8};
@@ -80,31 +66,6 @@ TEST_CASE("a rank's memory shrinks with its part of the model", "[parallel][memo
     return need(2, {{"strategy.pipeline", "2"}, {"strategy.micro_steps", "4"}, {"strategy.schedule", schedule}});
   };
   CHECK(piped("gpipe").activations.count > 3 * piped("1f1b").activations.count / 2);
-}
-
-TEST_CASE("chunks are kept as often as their schedule says", "[memory]") {
-  const Model model = two_blocks();
-  REQUIRE(model.layer_count() == 5);
-  const std::vector<LayerId> ends{2, 5};
-  const auto need = [&](std::vector<ChunkPass> order) {
-    return memory_need(model, {.accumulates = true, .passes = {.ends = ends, .order = std::move(order)}})
-        .activations.count;
-  };
-  const std::vector<ChunkPass> plain{{Pass::Forward, 0}, {Pass::Forward, 1},  {Pass::Backward, 1},
-                                     {Pass::Release, 1}, {Pass::Backward, 0}, {Pass::Release, 0}};
-  const std::int64_t once = need(plain);
-  // One micro-batch after the other is the same as without chunks, at the moment where the loss begins.
-  CHECK(once == memory_need(model, {.accumulates = true}).activations.count);
-  std::vector<ChunkPass> twice = plain;
-  twice.insert(twice.end(), plain.begin(), plain.end());
-  CHECK(need(twice) == once);
-  // The first chunk keeps 16 B of `h.0.d`'s input for each micro-batch, and what `h.1` reads; the loss is there once.
-  std::vector<ChunkPass> ahead = plain;
-  ahead.insert(ahead.begin(), {Pass::Forward, 0});
-  const std::int64_t of_first = need({{Pass::Forward, 0}, {Pass::Forward, 0}, {Pass::Backward, 0}}) -
-                                need({{Pass::Forward, 0}, {Pass::Backward, 0}});
-  CHECK(of_first > 0);
-  CHECK(need(ahead) == once + of_first);
 }
 
 TEST_CASE("the loss of an interleaved stage is there once", "[memory]") {

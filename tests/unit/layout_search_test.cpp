@@ -356,7 +356,7 @@ TEST_CASE("an option that some meshes do not take leaves these out, and only the
   CHECK(question.cost({.tensor = 1, .zero = 1}).has_value());
   CHECK(question.first_refusal().empty());
   CHECK_FALSE(question.cost({.tensor = 8, .micro_batch = 2, .zero = 1}).has_value());  // two replicas
-  CHECK_THAT(question.first_refusal(), Catch::Matchers::Contains("'group'"));
+  CHECK_THAT(question.first_refusal(), ContainsSubstring("'group'"));
 }
 
 TEST_CASE("what a layout says itself cannot be set, and it says nothing else", "[layout]") {

@@ -146,17 +146,17 @@ TEST_CASE("rows go to experts and come back", "[models]") {
   const auto refusal = [](const std::string& layers) {
     return test::error_of([&] { (void)model_of(layers, "input: [10, 8]\n"); });
   };
-  using Catch::Matchers::Contains;
   CHECK_THAT(refusal("  - {dense: w, out: 6, experts: 3}\n"),
-             Contains("'w' has experts, and no 'dispatch' has sent them the rows that it reads"));
+             ContainsSubstring("'w' has experts, and no 'dispatch' has sent them the rows that it reads"));
   CHECK_THAT(refusal("  - {combine: c, top: 2}\n"),
-             Contains("'c' combines rows that no 'dispatch' has sent to experts"));
+             ContainsSubstring("'c' combines rows that no 'dispatch' has sent to experts"));
   // The residual, and the loss, have a row for each token.
   const std::string sent = "  - {dispatch: d, top: 1}\n  - {dense: w, out: 8, experts: 3}\n";
   CHECK_THAT(refusal("  - {dense: a, out: 8}\n" + sent + "  - {add: s, from: [w, a]}\n"),
-             Contains("'s' reads rows that are still with experts: a 'combine' takes them back"));
-  CHECK_THAT(refusal(sent + "  - {loss: l}\n"), Contains("'l' reads rows that are still with experts"));
-  CHECK_THAT(refusal(sent + "  - {dispatch: e, top: 2}\n"), Contains("'e' reads rows that are still with experts"));
+             ContainsSubstring("'s' reads rows that are still with experts: a 'combine' takes them back"));
+  CHECK_THAT(refusal(sent + "  - {loss: l}\n"), ContainsSubstring("'l' reads rows that are still with experts"));
+  CHECK_THAT(refusal(sent + "  - {dispatch: e, top: 2}\n"),
+             ContainsSubstring("'e' reads rows that are still with experts"));
 }
 
 TEST_CASE("attention is four kernels with the traffic of its scores", "[models]") {

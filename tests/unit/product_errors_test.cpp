@@ -204,7 +204,7 @@ std::vector<double> left_out(const Samples& samples, const Grid& grid, const std
     const auto is_other = [&](const Sample& sample) {
       return std::none_of(groups.begin(), groups.end(), [&](const Group& g) { return known.contains(g(sample)); });
     };
-    const std::vector<double>& errors = best_for(samples, grid, is_other);
+    const std::vector<double> errors = best_for(samples, grid, is_other);
     for (const std::size_t i : members) out[i] = errors[i];
   }
   return out;

@@ -313,6 +313,6 @@ TEST_CASE("a table of trials says again what it was told", "[search]") {
     broken.replace(broken.find(from), from.size(), to);
     return read_trials(CsvTable::parse(broken, "trials.csv"));
   };
-  CHECK_THROWS_WITH(break_it("log_estimate", "log_guess"), Catch::Matchers::Contains("log_estimate"));
-  CHECK_THROWS_WITH(break_it(",3,7,", ",3,,"), Catch::Matchers::Contains("'batch_per_worker' is empty"));
+  CHECK_THROWS_WITH(break_it("log_estimate", "log_guess"), ContainsSubstring("log_estimate"));
+  CHECK_THROWS_WITH(break_it(",3,7,", ",3,,"), ContainsSubstring("'batch_per_worker' is empty"));
 }

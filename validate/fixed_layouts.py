@@ -43,8 +43,10 @@ def best(simsync, case, restriction):
         for setting in settings + restriction:
             command += ["--set", setting]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
+        if "no layout is possible" in done.stderr:
             return None, "impossible"
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: {done.stderr}")
         with open(rows) as file:
             replayed = [row for row in csv.DictReader(file) if row["replay_s"]]
     first = min(replayed, key=lambda row: float(row["replay_s"]))

@@ -249,6 +249,7 @@ def main():
                 print(f"{case['id']}: {type(error).__name__}: {str(error)[:200]}", file=sys.stderr)
             torch.compiler.reset()
             gc.collect()
+            torch._C._cuda_clearCublasWorkspaces()  # they would count as memory of the next case
             torch.cuda.empty_cache()
             writer.writerow(case)
             file.flush()

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/plan/collective_maker.hpp"
+#include "sim/plan/link_map.hpp"
 
 namespace simsync::detail {
 namespace {
@@ -40,45 +41,9 @@ std::string op_tells_apart(const Plan& plan, const Op& op) {
   return {};
 }
 
-/// What the shift does to links: where each goes.
-class LinkShift {
-public:
-  explicit LinkShift(const Topology& topology) : topology_(topology) {}
-
-  /// The route of one rank becomes that of the next. False: no shift of the links does that, too.
-  bool carries(const Path& from, const Path& to) {
-    if (from.links.size() != to.links.size() || from.stream_cap != to.stream_cap || from.latency != to.latency)
-      return false;
-    for (std::size_t i = 0; i < from.links.size(); ++i) {
-      const LinkId source = from.links[i];
-      const LinkId target = to.links[i];
-      if (goes_to_.try_emplace(source, target).first->second != target) return false;
-      if (comes_from_.try_emplace(target, source).first->second != source) return false;
-      if (bandwidth(source) != bandwidth(target)) return false;
-    }
-    return true;
-  }
-  /// Whether it leaves the links of a route where they are.
-  [[nodiscard]] bool keeps(const Path& path) const {
-    return std::all_of(path.links.begin(), path.links.end(), [&](LinkId link) {
-      const auto known = goes_to_.find(link);
-      return known == goes_to_.end() || known->second == link;
-    });
-  }
-
-private:
-  [[nodiscard]] BytesPerSecond bandwidth(LinkId link) const {
-    return topology_.links()[static_cast<std::size_t>(link)].bandwidth;
-  }
-
-  const Topology& topology_;
-  std::map<LinkId, LinkId> goes_to_;
-  std::map<LinkId, LinkId> comes_from_;
-};
-
 /// Whether a shift of a node's ranks is one of its links, too.
 bool is_symmetric(const Topology& topology, const std::vector<Place>& ranks) {
-  LinkShift shift(topology);
+  LinkMap shift(topology);
   const Place host{ranks.front().node, -1};
   std::vector<int> gpus;
   for (const Place& rank : ranks) gpus.push_back(rank.gpu);

@@ -128,6 +128,25 @@ std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
   return {};
 }
 
+/// Whether a collective between nodes makes them differ. Nodes look alike by their groups, so that those on the first
+/// one are all there are.
+std::string collectives_differ(const Plan& plan, const Cluster& cluster) {
+  std::set<std::pair<GroupingId, CollectiveKind>> seen;
+  for (const Op& op : plan.ops) {
+    const auto* all = std::get_if<Collective>(&op.body);
+    if (all == nullptr || !seen.emplace(op.grouping, all->kind()).second) continue;
+    const Grouping& grouping = plan.grouping(op.grouping);
+    if (within_nodes_or_over(plan, grouping, 1)) continue;
+    std::set<int> groups;
+    for (int rank = 0; rank < plan.node_begin[1]; ++rank) groups.insert(grouping.group_of(rank));
+    for (const int group : groups) {
+      if (group < 0) continue;
+      if (std::string why = ranks_differ(all->kind(), grouping.ranks(group), plan, cluster); !why.empty()) return why;
+    }
+  }
+  return {};
+}
+
 /// Empty when folding is exact, else why it is not.
 std::string obstacle(const Plan& plan, const Cluster& cluster) {
   if (plan.steps_vary()) return "every rank draws how long its steps take";
@@ -137,15 +156,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
   const bool alike_in_speed = equally_fast(plan, cluster);
   for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
     if (std::string why = groups_differ(plan, *grouping, alike_in_speed); !why.empty()) return why;
-  std::vector<char> inside;  // by grouping: its groups have no hops between nodes
-  for (const Grouping& grouping : plan.groupings) inside.push_back(within_nodes_or_over(plan, grouping, 1) ? 1 : 0);
-  for (const Op& op : plan.ops) {
-    const auto* all = std::get_if<Collective>(&op.body);
-    if (all == nullptr || inside[static_cast<std::size_t>(op.grouping)] != 0) continue;
-    const auto ranks = static_cast<int>(plan.grouping(op.grouping).ranks(0).size());
-    if (std::string why = ranks_differ(all->kind(), ranks); !why.empty()) return why;
-  }
-  return {};
+  return collectives_differ(plan, cluster);
 }
 
 /// One node of each class.

@@ -1,5 +1,6 @@
 // Whether one node of a collective may stand for all. Private to sim.
 #pragma once
+#include <span>
 #include <string>
 
 #include "platforms/cluster.hpp"
@@ -12,7 +13,11 @@ namespace simsync::detail {
 /// differ in their links or their number of ranks. Empty when they are; their devices may differ all the same.
 std::string nodes_differ(const Plan& plan, const Cluster& cluster);
 
-/// Why a collective over several nodes makes interchangeable ones differ. Empty when it does not.
-std::string ranks_differ(const CollectiveKind& kind, int ranks);
+/// Why a collective of one group, which has ranks on several of the nodes, makes interchangeable ones differ. Empty when
+/// it does not. In a double tree, a node has children in one of the trees only. So they differ where its first and its
+/// last rank in the group, which lead it in one tree each, reach the network in different ways, or where what leaves
+/// the node competes with what goes on inside.
+std::string ranks_differ(const CollectiveKind& kind, std::span<const int> group, const Plan& plan,
+                         const Cluster& cluster);
 
 }  // namespace simsync::detail

@@ -191,7 +191,7 @@ CollectiveAlone::~CollectiveAlone() = default;
 
 CollectiveAlone::Network& CollectiveAlone::network_for(const CollectiveKind& kind) {
   const bool fold = plan_.nodes.size() > 2 && detail::nodes_differ(plan_, cluster_).empty() &&
-                    detail::ranks_differ(kind, plan_.rank_count()).empty();
+                    detail::ranks_differ(kind, plan_.grouping(kWholeJob).ranks(0), plan_, cluster_).empty();
   std::unique_ptr<Network>& network = fold ? folded_ : whole_;
   if (network) return *network;
   std::vector<int> nodes;

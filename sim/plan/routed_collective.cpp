@@ -158,7 +158,10 @@ MessageCost RoutedSchedule::mean_message(bool inter, double payload) const {
     count += 1.0;
   }
   if (count == 0.0) return {};
-  return {sum.latency / count, sum.alone / count, sum.link / count};
+  // Which of two messages comes first may hang on the last bit where they come together, and the bit on the order of
+  // the hops: a representative has another one than the job.
+  const auto mean = [&](double all) { return static_cast<double>(static_cast<float>(all / count)); };
+  return {mean(sum.latency), mean(sum.alone), mean(sum.link)};
 }
 
 Seconds RoutedSchedule::through_start_up(double payload) const {

@@ -31,7 +31,7 @@ void agree(const Case& now) {
   const double fluid = time_of(now, Fidelity::Fluid);
   CHECK_THAT(fluid, WithinRel(time_of(now, Fidelity::Steps), 0.01));
   if (now.algorithm == Algorithm::DoubleBinaryTree && now.nodes > 2)
-    CHECK_THAT(time_of(now, Fidelity::Folded), WithinRel(fluid, 0.001));
+    CHECK_THAT(time_of(now, Fidelity::Folded), WithinRel(fluid, 1e-9));
 }
 
 /// All numbers of ranks from 2 to 64 on nodes of 1, 4 and 8.

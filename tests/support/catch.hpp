@@ -2,6 +2,7 @@
 #pragma once
 #if __has_include(<catch2/catch_all.hpp>)
 #include <catch2/catch_all.hpp>
+using Catch::Approx;
 using Catch::Matchers::ContainsSubstring;
 #else
 #define CATCH_CONFIG_ENABLE_BENCHMARKING_NEVER

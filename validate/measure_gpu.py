@@ -8,7 +8,8 @@ decoder of Llama's shape with few blocks, whole or as one of `tensor` ranks of M
 it (a share of the heads, of the feed-forward layer and of the vocabulary; nothing is sent, so that the loss means
 nothing), or a whole model of torchvision or transformers. Times are medians over 8 steps, by events on the device. Memory
 is the peak of PyTorch's allocated bytes in a step; it stays empty where an earlier case left something allocated. Needs
-PyTorch, torchvision and transformers. validate/reference/h200_steps.csv was written by it.
+PyTorch, torchvision and transformers. h200_steps.csv and h100_steps.csv in validate/reference were
+written by it.
 """
 import csv
 import gc

@@ -57,6 +57,12 @@ std::vector<EvaluatedLayout> best_of_families(const LayoutSearchResult& result) 
   return out;
 }
 
+const EvaluatedLayout* best_by_rule(const LayoutSearchResult& result) {
+  for (const EvaluatedLayout& one : result.evaluated)
+    if (one.cost.fits() && one.layout.splits.empty()) return &one;
+  return nullptr;
+}
+
 std::string layout_csv_header() {
   return csv_row({"model",       "cluster",   "workers",       "samples",      "tensor",     "pipeline",
                   "replicas",    "schedule",  "chunks",        "stage_blocks", "sequence",   "micro_batch",

@@ -35,6 +35,9 @@ const char* name_of(LayoutFamily family);
 /// The best of each family among what was evaluated.
 std::vector<EvaluatedLayout> best_of_families(const LayoutSearchResult& result);
 
+/// The best that fits and whose layers are split by the rule, among what was evaluated; null: none.
+const EvaluatedLayout* best_by_rule(const LayoutSearchResult& result);
+
 std::string layout_csv_header();
 std::string layout_csv_row(const LayoutQuestion& question, const ShownLayout& layout);
 

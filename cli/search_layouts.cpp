@@ -125,7 +125,8 @@ std::string step_text(const LayoutSearchFlags& flags, const LayoutQuestion& ques
   std::string out =
       fmt::format("{} ({:.4g} {}s/s", format_seconds(shown.step()), samples, question.model().sample_unit());
   if (const auto share = model_flops_utilization(question, precision_of(flags, question), shown.step()))
-    out += fmt::format(", {:.1f} % of the devices' peak", 100.0 * *share);
+    out += fmt::format(", {:.1f} % of the devices' peak{}", 100.0 * *share,
+                       *share > 1.0 ? " (convolutions are counted as direct ones; Winograd's compute less)" : "");
   out += ")";
   out += shown.replayed
              ? fmt::format(", replayed ({}); estimate {}", shown.solver, format_seconds(shown.found.cost.step))
@@ -169,24 +170,34 @@ std::string sent_text(const LayoutQuestion& question, const Layout& layout) {
   return out;
 }
 
+/// The step of a layout that fits, replayed where it and the best were, and how much longer it is.
+std::string beside_best(const LayoutRun& run, const EvaluatedLayout& one, const ShownLayout& best,
+                        const std::vector<ShownLayout>& replayed) {
+  const auto found = std::find_if(replayed.begin(), replayed.end(),
+                                  [&](const ShownLayout& shown) { return shown.found.layout == one.layout; });
+  const bool both = found != replayed.end() && found->replayed && best.replayed;
+  const Seconds step = both ? *found->replayed : one.cost.step;
+  return fmt::format("{} {} ({:.2f}x the best), {}", format_seconds(step), both ? "replayed" : "estimated",
+                     step / (both ? *best.replayed : best.found.cost.step), text_of(one.layout, run.question().task()));
+}
+
 /// What every family comes to, so that the gain over each is seen.
-void print_families(LayoutRun& run, const ShownLayout& best, const std::vector<ShownLayout>& replayed) {
-  const LayoutTask& task = run.question().task();
+void print_families(const LayoutRun& run, const ShownLayout& best, const std::vector<ShownLayout>& replayed) {
   for (const EvaluatedLayout& one : best_of_families(run.result())) {
-    const std::string text = text_of(one.layout, task);
     const std::string label = name_of(family_of(one.layout));
-    if (!one.cost.fits()) {
-      print_line(label, fmt::format("none fits; closest to it is {}, which lacks {}", text,
-                                    format_bytes(static_cast<double>(one.cost.over.count))));
-      continue;
-    }
-    const auto found = std::find_if(replayed.begin(), replayed.end(),
-                                    [&](const ShownLayout& shown) { return shown.found.layout == one.layout; });
-    const bool both = found != replayed.end() && found->replayed && best.replayed;
-    const Seconds step = both ? *found->replayed : one.cost.step;
-    print_line(label, fmt::format("{} {} ({:.2f}x the best), {}", format_seconds(step), both ? "replayed" : "estimated",
-                                  step / (both ? *best.replayed : best.found.cost.step), text));
+    print_line(label, one.cost.fits() ? beside_best(run, one, best, replayed)
+                                      : fmt::format("none fits; closest to it is {}, which lacks {}",
+                                                    text_of(one.layout, run.question().task()),
+                                                    format_bytes(static_cast<double>(one.cost.over.count))));
   }
+}
+
+/// Where the best layout splits layers in another way than frameworks do, the best of those that do as these.
+void print_rule(const LayoutRun& run, const ShownLayout& best, const std::vector<ShownLayout>& replayed) {
+  if (best.found.layout.splits.empty()) return;
+  if (const EvaluatedLayout* rule = best_by_rule(run.result()))
+    print_line("by rule", beside_best(run, *rule, best, replayed) +
+                              "; layers split as Megatron-LM does, which --set space.splits=rule keeps to");
 }
 
 /// Frameworks that can follow the layout, and the command that says what they are told; or why none can.
@@ -207,15 +218,16 @@ std::string told_text(const LayoutQuestion& question, const LayoutSearchFlags& f
       unable[refusals.front()].push_back(word);
     }
   }
+  const std::string again =
+      fmt::format("predict --strategy {} --batch {}", flags.out.empty() ? "FILE, which --out writes," : flags.out,
+                  question.task().batch(layout));
   if (able.empty()) {
     std::string out = "by no framework that is known here:";
     for (const auto& [why, words] : unable) out += fmt::format(" {} ({});", fmt::join(words, ", "), why);
     out.back() = '.';
-    return out;
+    return out + fmt::format(" {} simulates it again", again);
   }
-  const std::string file = flags.out.empty() ? "the file that --out writes" : flags.out;
-  return fmt::format("by {}: predict --strategy with {}, --batch {} and --export NAME prints what it is told",
-                     fmt::join(able, ", "), file, question.task().batch(layout));
+  return fmt::format("by {}: {} --export NAME prints what it is told", fmt::join(able, ", "), again);
 }
 
 double node_hours(const LayoutQuestion& question, Seconds step) {
@@ -269,7 +281,8 @@ void print_cheapest(const LayoutSearchFlags& flags, LayoutRun& whole, const Show
 }
 
 /// The best that fit, and of each mesh a few only: estimates of one mesh are wrong in the same way. Of those that cost
-/// the same on one mesh, which are one plan in other words, the first; and of every kind of parallelism the best.
+/// the same on one mesh, which are one plan in other words, the first; and of every kind of parallelism the best, and
+/// of those whose layers are split by the rule.
 std::vector<EvaluatedLayout> shortlist(const LayoutSearchResult& result, std::size_t most) {
   const int of_mesh = static_cast<int>((most + 2) / 3);
   std::map<std::pair<int, int>, int> taken;
@@ -283,7 +296,9 @@ std::vector<EvaluatedLayout> shortlist(const LayoutSearchResult& result, std::si
     if (std::any_of(out.begin(), out.end(), is_same)) continue;
     if (taken[{one.layout.tensor, one.layout.pipeline}]++ < of_mesh) out.push_back(one);
   }
-  for (const EvaluatedLayout& one : best_of_families(result))
+  std::vector<EvaluatedLayout> others = best_of_families(result);
+  if (const EvaluatedLayout* rule = best_by_rule(result)) others.push_back(*rule);
+  for (const EvaluatedLayout& one : others)
     if (one.cost.fits() &&
         std::none_of(out.begin(), out.end(), [&](const EvaluatedLayout& other) { return other.layout == one.layout; }))
       out.push_back(one);
@@ -363,6 +378,7 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   print_line("memory", memory_text(run.question().memory(best.found.layout)));
   print_line("sends", sent_text(run.question(), best.found.layout));
   print_line("run", told_text(run.question(), flags, best.found.layout));
+  print_rule(run, best, replayed);
   std::cout << "The best with tensor parallelism, with a pipeline, with both and with neither:\n";
   print_families(run, best, replayed);
   if (flags.price_per_node_hour) print_cheapest(flags, run, best, inputs);

@@ -148,9 +148,9 @@ void print_report(const ReportedSearch& search, const SearchResult& result, cons
   print_line("cost", cost_text(search, result));
   if (result.shard_curve) print_line("curve", curve_text(*result.shard_curve));
   print_line("best",
-             fmt::format("{} ({}; {:.0f} % of it is the busiest resource alone), {}", format_seconds(winners.step),
-                         trial_name(*winners.best),
-                         std::min(100.0, 100.0 * winners.best->candidate.estimate.bound / winners.step), winners.how));
+             fmt::format("{} ({}; its busiest resource alone is estimated at {:.0f} % of that), {}",
+                         format_seconds(winners.step), trial_name(*winners.best),
+                         100.0 * winners.best->candidate.estimate.bound / winners.step, winners.how));
   if (winners.builder != nullptr) {
     const bool is_only_one = search.options.method == SearchMethod::Shards;
     print_line(is_only_one ? "begins with" : "best builder",

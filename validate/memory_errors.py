@@ -36,7 +36,10 @@ def predict(simsync, row):
                "--strategy"] + STRATEGIES[row["zero"]]
     for key, value in settings.items():
         command += ["--set", f"{key}={value}"]
-    fits = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    fits = checked.returncode == 0
+    if not fits and "does not fit: " not in checked.stderr:
+        raise RuntimeError(f"{' '.join(command)}: {checked.stderr}")
     text = subprocess.run(command + ["--set", "memory=ignore"], capture_output=True, text=True, check=True).stdout
     return float(next(csv.DictReader(text.splitlines()))["memory_bytes"]), fits
 

@@ -48,18 +48,8 @@ AgentId Roles::at(const End& end, const Instance& i) const {
 }
 
 AgentId Roles::starter(const Instance& i) const {
-  const Op& o = op(i);
-  switch (o.kind()) {
-    case OpKind::Compute:
-      return ranks_of(i).front();
-    case OpKind::HostWork:
-      return at(o.host().at, i);
-    case OpKind::Transfer:
-      return o.transfer().receiver_initiated ? ranks_of(i).front() : source(i);
-    case OpKind::Collective:
-      return 0;
-  }
-  return 0;
+  const std::optional<End> end = op(i).started_at();
+  return end ? at(*end, i) : 0;
 }
 
 AgentId Roles::source(const Instance& i) const {

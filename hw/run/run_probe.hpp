@@ -15,8 +15,8 @@ struct ProbeTimes {
 };
 
 /// Runs plan_of for a cluster that the processes are on. Of collectives, which follow each other directly, the whole
-/// iteration counts; of compute beside them the compute; of reads the reads; of the others what follows the first start, so that the word
-/// of the end of one iteration to those who begin the next is left out. `options.run` is replaced.
+/// iteration counts; of compute beside them the compute; of reads the reads; of the others what follows the first start,
+/// so that the message from the end of one iteration to those who begin the next is left out. `options.run` is replaced.
 /// @throws what launch throws, PlanError when the probe does not fit the cluster.
 ProbeTimes run_probe(const ProbeRun& run, const Cluster& cluster, LaunchOptions options);
 

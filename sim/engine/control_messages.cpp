@@ -59,17 +59,8 @@ int ControlMessages::node_of_group(const Op& op, int group) const {
 }
 
 int ControlMessages::starts_at(const Op& op, int group) const {
-  switch (op.kind()) {
-    case OpKind::Collective:
-      return kNowhere;
-    case OpKind::Compute:
-      return node_of_group(op, group);
-    case OpKind::HostWork:
-      return node_at(op.host().at, op, group);
-    case OpKind::Transfer:
-      return op.transfer().receiver_initiated ? node_of_group(op, group) : node_at(op.transfer().from, op, group);
-  }
-  return kNowhere;
+  const std::optional<End> at = op.started_at();
+  return at ? node_at(*at, op, group) : kNowhere;
 }
 
 int ControlMessages::ends_at(const Op& op, int group) const {

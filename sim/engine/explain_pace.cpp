@@ -145,7 +145,7 @@ std::string pace_text(const Problem& problem, const Prediction& prediction) {
   if (problem.plan.progress.backups > 0) return backup_text(problem.plan, prediction);
   const int workers = problem.plan.rank_count();
   const double rate = workers / prediction.step.value();
-  std::string out = fmt::format("Workers at their own pace:\n  together     {:.3g} steps/s, each {}\n", rate,
+  std::string out = fmt::format("Asynchronous workers:\n  together     {:.3g} steps/s, each {}\n", rate,
                                 span_of_steps(prediction));
   out += staleness_text(prediction.staleness);
   out += servers_text(problem.plan, prediction);

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "sim/engine/alike_ranks.hpp"
+#include "sim/engine/alike_traffic.hpp"
 #include "sim/plan/alike_nodes.hpp"
 #include "sim/plan/compile.hpp"
 
@@ -128,25 +129,6 @@ std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
   return {};
 }
 
-/// Whether a collective between nodes makes them differ. Nodes look alike by their groups, so that those on the first
-/// one are all there are.
-std::string collectives_differ(const Plan& plan, const Cluster& cluster) {
-  std::set<std::pair<GroupingId, CollectiveKind>> seen;
-  for (const Op& op : plan.ops) {
-    const auto* all = std::get_if<Collective>(&op.body);
-    if (all == nullptr || !seen.emplace(op.grouping, all->kind()).second) continue;
-    const Grouping& grouping = plan.grouping(op.grouping);
-    if (within_nodes_or_over(plan, grouping, 1)) continue;
-    std::set<int> groups;
-    for (int rank = 0; rank < plan.node_begin[1]; ++rank) groups.insert(grouping.group_of(rank));
-    for (const int group : groups) {
-      if (group < 0) continue;
-      if (std::string why = ranks_differ(all->kind(), grouping.ranks(group), plan, cluster); !why.empty()) return why;
-    }
-  }
-  return {};
-}
-
 /// Empty when folding is exact, else why it is not.
 std::string obstacle(const Plan& plan, const Cluster& cluster) {
   if (plan.steps_vary()) return "every rank draws how long its steps take";
@@ -156,7 +138,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
   const bool alike_in_speed = equally_fast(plan, cluster);
   for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
     if (std::string why = groups_differ(plan, *grouping, alike_in_speed); !why.empty()) return why;
-  return collectives_differ(plan, cluster);
+  return traffic_differs(plan, cluster, alike_in_speed);
 }
 
 /// One node of each class.

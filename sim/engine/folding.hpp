@@ -29,7 +29,8 @@ bool is_served_in_turn(const Op& op);
 /// That needs every node to have the same network and no shared uplink above the nodes.
 ///
 /// - Of a collective, what leaves a node comes back into it, because the node before it does as it does. Compute speeds
-///   may differ if each group is inside a node or over all.
+///   may differ if each group is inside a node or over all, and what goes on inside nodes shares no link with what goes
+///   on between them. The two trees of an all-reduce share no link with other transfers (alike_traffic.hpp).
 /// - Nodes with servers stand for themselves. A transfer between a server and a node that stands for m counts m times
 ///   on the server's links (Routes), and its work on the server's threads is done m times (Groups::copies). So
 ///   collectives do not leave nodes, ports keep no queues, and who waits for work in turn on a server's threads is the

@@ -63,7 +63,7 @@ private:
     return end.kind == End::Kind::Device ? rank : Place{rank.node, -1};
   }
 
-  /// The words before a read and after a push take the latency once more.
+  /// The request before a read and the answer to a push take the latency once more.
   void transfer(const Transfer& op) {
     const Place from = place_of(op.from);
     const Place to = place_of(op.to);

@@ -84,4 +84,19 @@ bool Op::concerns_server() const {
   return moved != nullptr && (moved->from.is_server() || moved->to.is_server());
 }
 
+std::optional<End> Op::started_at() const {
+  const End first_rank{.kind = End::Kind::Device};
+  switch (kind()) {
+    case OpKind::Compute:
+      return first_rank;
+    case OpKind::HostWork:
+      return host().at;
+    case OpKind::Transfer:
+      return transfer().receiver_initiated ? first_rank : transfer().from;
+    case OpKind::Collective:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace simsync

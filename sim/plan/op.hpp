@@ -1,6 +1,7 @@
 // One kind of work of a Plan, and what it waits for.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -61,6 +62,8 @@ struct Op {
   [[nodiscard]] std::int32_t tensor() const;
   /// A transfer to or from a server of parameters, or work of one: where it starts and where it ends tell each other.
   [[nodiscard]] bool concerns_server() const;
+  /// Where it is started; none: each rank of a collective does so for itself.
+  [[nodiscard]] std::optional<End> started_at() const;
 };
 
 }  // namespace simsync

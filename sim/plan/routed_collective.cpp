@@ -1,12 +1,15 @@
 #include "sim/plan/routed_collective.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
 namespace {
+
+constexpr int kMeanBits = 40;  ///< of a mean message's cost that are kept: 1e-12
 
 struct Members {
   Members(const Plan& plan, std::span<const int> all) : ranks(all), shape(group_shape(plan, all)) {
@@ -158,9 +161,13 @@ MessageCost RoutedSchedule::mean_message(bool inter, double payload) const {
     count += 1.0;
   }
   if (count == 0.0) return {};
-  // Which of two messages comes first may hang on the last bit where they come together, and the bit on the order of
-  // the hops: a representative has another one than the job.
-  const auto mean = [&](double all) { return static_cast<double>(static_cast<float>(all / count)); };
+  // Where two messages would come at one instant, the last bits of the mean decide which comes first, and they depend
+  // on the order of the hops, which a representative has another of than the job. So they are rounded away.
+  const auto mean = [&](double all) {
+    int exponent = 0;
+    const double mantissa = std::frexp(all / count, &exponent);
+    return std::ldexp(std::round(std::ldexp(mantissa, kMeanBits)), exponent - kMeanBits);
+  };
   return {mean(sum.latency), mean(sum.alone), mean(sum.link)};
 }
 

@@ -55,8 +55,8 @@ std::vector<Place> places_of(const Probe& probe, const Cluster& cluster);
 /// without devices when the cluster has such a host, else the node after the last rank's.
 Cluster grown_for(const Cluster& cluster, const std::vector<Probe>& probes);
 /// The probe as a plan of its own for a cluster that grown_for has made. Its iterations do not overlap: collectives
-/// follow each other directly; all others begin when all of the iteration before have ended, and how the word of that
-/// travels is not part of the probe.
+/// follow each other directly; all others begin when all of the iteration before have ended, and the message that tells
+/// so is not part of the probe.
 Plan plan_of(const Probe& probe, const Cluster& cluster);
 
 /// Times of collectives in closed form (collective_time and the setup), when nothing else is under way.

@@ -68,7 +68,8 @@ public:
         anneal();
         break;
       case LayoutMethod::Random:
-        for (std::int64_t i = 0; i < options_.draws && !stopped(); ++i) (void)cost_of(draw(any(meshes_)));
+        for (std::int64_t i = 0; i < options_.draws && !stopped(); ++i)
+          (void)cost_of(with_drawn_splits(draw(any(meshes_))));
         break;
     }
     LayoutSearchResult out{.evaluated = {}, .impossible = impossible_};
@@ -211,16 +212,30 @@ private:
     return layout;
   }
 
-  Layout descend_splits(Layout at) {
+  /// The layout with every split of these layers.
+  static std::vector<Layout> split_variants(const Layout& layout, const std::string& layers) {
     static constexpr std::optional<LayerSplit> kSplits[] = {std::nullopt, LayerSplit::Columns, LayerSplit::Rows,
                                                             LayerSplit::Tokens, LayerSplit::Whole};
+    if (layout.tensor == 1) return {layout};
+    std::vector<Layout> out;
+    for (const std::optional<LayerSplit>& split : kSplits) out.push_back(with_split(layout, layers, split));
+    return out;
+  }
+
+  /// Half of them keep to the rule: most others are slow.
+  Layout with_drawn_splits(Layout layout) {
+    if (random_.below(2) == 0) return layout;
+    for (const std::string& layers : space_.tied_layers) layout = any(split_variants(layout, layers));
+    return layout;
+  }
+
+  Layout descend_splits(Layout at) {
     LayoutCost best = *cost_of(at);
     for (bool changed = true; changed;) {
       changed = false;
       for (const std::string& layers : space_.tied_layers)
-        for (const std::optional<LayerSplit>& split : kSplits) {
+        for (const Layout& variant : split_variants(at, layers)) {
           if (stopped()) return at;
-          const Layout variant = with_split(at, layers, split);
           const auto cost = cost_of(variant);
           if (!cost || !is_better(*cost, best)) continue;
           best = *cost;
@@ -250,29 +265,35 @@ private:
     }
   }
 
+  /// Each of them with all of its variants. @throws InputError when there are too many
+  template <typename Variants>
+  std::vector<Layout> all_variants(const std::vector<Layout>& layouts, const Variants& variants) const {
+    std::vector<Layout> out;
+    for (const Layout& layout : layouts) {
+      for (const Layout& variant : variants(layout)) out.push_back(variant);
+      if (static_cast<std::int64_t>(out.size()) > kMostLayouts)
+        throw InputError(
+            fmt::format("an exhaustive search goes through at most {} layouts", kMostLayouts),
+            "restrict the space, such as with --set space.splits=rule, or search with --method coordinate");
+    }
+    return out;
+  }
+
   void go_through_all() {
     std::vector<Layout> all;
-    for (const Mesh& mesh : meshes_) {
-      std::vector<Layout> here{{.tensor = mesh.tensor, .pipeline = mesh.pipeline}};
-      for (const Coordinate coordinate : kCoordinates) {
-        std::vector<Layout> next;
-        for (const Layout& layout : here)
-          for (const Layout& variant : variants(layout, coordinate)) next.push_back(variant);
-        here = std::move(next);
-      }
-      all.insert(all.end(), here.begin(), here.end());
-      if (static_cast<std::int64_t>(all.size()) > kMostLayouts)
-        throw InputError(fmt::format("an exhaustive search goes through at most {} layouts", kMostLayouts),
-                         "restrict the space with --set space.DIMENSION=VALUES, or search with --method coordinate");
-    }
+    for (const Mesh& mesh : meshes_) all.push_back({.tensor = mesh.tensor, .pipeline = mesh.pipeline});
+    for (const Coordinate coordinate : kCoordinates)
+      all = all_variants(all, [&](const Layout& layout) { return variants(layout, coordinate); });
+    for (const std::string& layers : space_.tied_layers)
+      all = all_variants(all, [&](const Layout& layout) { return split_variants(layout, layers); });
     for (const Layout& layout : all) {
       if (stopped()) return;
       (void)cost_of(layout);
     }
   }
 
-  /// One coordinate or the mesh at random. Steps are compared by their logarithms; a layout that does not fit counts as
-  /// slower by how much it lacks.
+  /// One coordinate, the split of some layers or the mesh at random. Steps are compared by their logarithms; a layout
+  /// that does not fit counts as slower by how much it lacks.
   void anneal() {
     const auto energy = [](const LayoutCost& cost) {
       constexpr double kGiB = 1 << 30;
@@ -285,15 +306,20 @@ private:
     for (std::int64_t i = 0; i < options_.draws && !stopped(); ++i) {
       const double share = static_cast<double>(i) / static_cast<double>(options_.draws);
       const double temperature = kHot * std::pow(kCold / kHot, share);
-      const auto choice = static_cast<std::size_t>(random_.below(std::size(kCoordinates) + 1));
-      Layout next = choice == std::size(kCoordinates) ? moved(at) : any(variants(at, kCoordinates[choice]));
-      if (!now) next = draw(any(meshes_));
+      const Layout next = now ? neighbor(at) : draw(any(meshes_));
       const auto cost = cost_of(next);
       if (!cost) continue;
       if (now && random_.unit() >= std::exp((energy(*now) - energy(*cost)) / temperature)) continue;
       now = cost;
       at = next;
     }
+  }
+
+  Layout neighbor(const Layout& layout) {
+    const std::size_t splits = space_.tied_layers.empty() ? 0 : 1;
+    const std::size_t choice = random_.below(std::size(kCoordinates) + 1 + splits);
+    if (choice < std::size(kCoordinates)) return any(variants(layout, kCoordinates[choice]));
+    return choice == std::size(kCoordinates) ? moved(layout) : any(split_variants(layout, any(space_.tied_layers)));
   }
 
   /// To another mesh, with the other coordinates as they are where they can be.

@@ -20,8 +20,8 @@ namespace simsync {
 
 enum class LayoutMethod {
   Coordinate,  ///< descent on every mesh
-  Exhaustive,  ///< all layouts, every layer split as the rule says
-  Anneal,      ///< one chain of single changes over all dimensions, meshes too
+  Exhaustive,  ///< all layouts
+  Anneal,      ///< one chain of single changes over all dimensions, meshes and splits too
   Random,      ///< draws
 };
 const Words<LayoutMethod>& layout_method_words();

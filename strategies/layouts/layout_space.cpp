@@ -106,7 +106,7 @@ const std::vector<OptionInfo>& layout_dimensions() {
        "samples of a replica that are computed at a time; auto: divisors up to 64, and all of them"},
       {"recompute", "none,selective,full", "activations that are computed again"},
       {"splits", "layers",
-       "layers: a descent chooses how each dense layer is split, the same in all blocks; rule: as Megatron-LM does"},
+       "layers: how each dense layer is split is searched, the same in all blocks; rule: as Megatron-LM does"},
       {"zero", "0,1,2,3", "stages of ZeRO; 0: every replica keeps all state"}};
   return kDimensions;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "platforms/reader.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/countdown.hpp"
@@ -237,13 +238,35 @@ GroupingId draw_grouping(Plan& plan, int per_node, Random& random) {
   }
 }
 
+/// Nodes with an equal link each, or those of a preset, whose hops inside a node may share links with those that leave
+/// it.
+Cluster draw_cluster(int per_node, Random& random) {
+  constexpr std::array kPresets{"v100-pcie-rdma100g", "p2.8xlarge", "g4dn.12xlarge", "dgx1-p100", "dgx-1"};
+  const int nodes = 3 + static_cast<int>(random.below(4));
+  Cluster cluster = lab_cluster(nodes, per_node, {.nic = 1e9, .nic_latency = 1e-5, .port = 5e9, .port_latency = 1e-6});
+  if (random.below(2) == 0) {
+    cluster = find_cluster(kPresets[random.below(kPresets.size())]);
+    cluster.groups.front().count = nodes;
+  }
+  if (random.below(3) == 0) {  // the last node is slower
+    NodeGroup slow = cluster.groups.front();
+    slow.count = 1;
+    slow.compute_slowdown = 1.0 + random.unit();
+    --cluster.groups.front().count;
+    cluster.groups.push_back(slow);
+  }
+  return cluster;
+}
+
 /// Collectives and compute in a random order, some beside each other.
 Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
   // Chains make ranks differ, so that plans with one are not folded: they are drawn seldom.
-  constexpr std::array kPrimitives{
-      Primitive::AllReduce, Primitive::ReduceScatter, Primitive::AllGather, Primitive::AllToAll,
-      Primitive::AllReduce, Primitive::ReduceScatter, Primitive::AllGather, Primitive::AllToAll,
-      Primitive::Broadcast, Primitive::Reduce};
+  constexpr std::array kPrimitives{Primitive::AllReduce, Primitive::ReduceScatter, Primitive::AllGather,
+                                   Primitive::AllToAll,  Primitive::AllReduce,     Primitive::ReduceScatter,
+                                   Primitive::AllGather, Primitive::AllToAll,      Primitive::Broadcast,
+                                   Primitive::Reduce};
+  constexpr std::array kAllReduces{CollectiveAlgorithm::Ring, CollectiveAlgorithm::DoubleBinaryTree,
+                                   CollectiveAlgorithm::HalvingDoubling};
   Plan plan = plan_on(cluster);
   const auto stream = static_cast<QueueId>(plan.queues.size());
   plan.queues.push_back({.name = "compute", .grouping = kEachRank, .slots = 1});
@@ -259,7 +282,11 @@ Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
       plan.ops.push_back(std::move(op));
     } else {
       const GroupingId grouping = draw_grouping(plan, per_node, random);
-      add_collective(plan, grouping, kPrimitives[random.below(kPrimitives.size())], 1e6 * (0.1 + random.unit()), after);
+      const Primitive primitive = kPrimitives[random.below(kPrimitives.size())];
+      const OpId added = add_collective(plan, grouping, primitive, 1e6 * (0.1 + random.unit()), after);
+      if (primitive == Primitive::AllReduce)
+        plan.ops[static_cast<std::size_t>(added)].collective().algorithm =
+            kAllReduces[random.below(kAllReduces.size())];
     }
   }
   return plan;
@@ -270,18 +297,10 @@ Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
 TEST_CASE("random plans with groups fold as they are simulated in full, by both solvers", "[groups][fidelity]") {
   Random random(20);
   int folded = 0;
-  constexpr int kPlans = 1000;
+  constexpr int kPlans = 1500;
   for (int i = 0; i < kPlans; ++i) {
-    const int per_node = 1 + static_cast<int>(random.below(4));
-    Cluster cluster = lab_cluster(3 + static_cast<int>(random.below(4)), per_node,
-                                  {.nic = 1e9, .nic_latency = 1e-5, .port = 5e9, .port_latency = 1e-6});
-    if (random.below(3) == 0) {  // the last node is slower
-      NodeGroup slow = cluster.groups.front();
-      slow.count = 1;
-      slow.compute_slowdown = 1.0 + random.unit();
-      --cluster.groups.front().count;
-      cluster.groups.push_back(slow);
-    }
+    const Cluster cluster = draw_cluster(1 + static_cast<int>(random.below(4)), random);
+    const int per_node = cluster.groups.front().gpus;
     const Plan plan = draw_plan(cluster, per_node, random);
     if (i % 2 == 0) {
       const auto step_by = [&](Solver solver) {

@@ -88,7 +88,7 @@ TEST_CASE("descent finds the best layout of all, annealing comes near", "[layout
   Inputs inputs;
   for (const auto& [workers, samples] : {std::pair{4, std::int64_t{16}}, {8, std::int64_t{32}}}) {
     LayoutQuestion question = gpt2(inputs, workers, samples, {{"optimizer", "adam"}});
-    const LayoutSpace space = space_of(question, {{"chunks", "2,3"}, {"micro_batch", "1,2,4,8"}});
+    const LayoutSpace space = space_of(question, {{"chunks", "2,3"}, {"micro_batch", "1,2,4,8"}, {"splits", "rule"}});
     const LayoutSearchResult all = searched(question, space, LayoutMethod::Exhaustive);
     const LayoutSearchResult found = searched(question, space, LayoutMethod::Coordinate);
     const LayoutSearchResult annealed = searched(question, space, LayoutMethod::Anneal);
@@ -98,6 +98,31 @@ TEST_CASE("descent finds the best layout of all, annealing comes near", "[layout
     CHECK(annealed.evaluated.front().cost.step < 1.1 * best);
     CHECK(annealed.evaluated.front().cost.step >= best);
   }
+}
+
+TEST_CASE("every method chooses how layers are split", "[layout]") {
+  Inputs inputs;
+  const PredictRequest request{.model = "vgg16", .cluster = "gce-p100", .strategy = "", .workers = 16};
+  LayoutQuestion question(request, 512, inputs);
+  const auto found = [&](LayoutMethod method, const std::string& splits) {
+    return searched(question, space_of(question, {{"tensor", "1,4"}, {"micro_batch", "32,128"}, {"splits", splits}}),
+                    method);
+  };
+  const LayoutSearchResult all = found(LayoutMethod::Exhaustive, "layers");
+  const LayoutSearchResult rule = found(LayoutMethod::Exhaustive, "rule");
+  CHECK(all.evaluated.size() > 50 * rule.evaluated.size());  // five splits of each of three layers
+  const Seconds best = all.evaluated.front().cost.step;
+  CHECK(best < 0.95 * rule.evaluated.front().cost.step);
+  CHECK(found(LayoutMethod::Coordinate, "layers").evaluated.front().cost.step == best);
+  for (const LayoutMethod method : {LayoutMethod::Anneal, LayoutMethod::Random}) {
+    const LayoutSearchResult drawn = found(method, "layers");
+    CHECK(drawn.evaluated.front().cost.step >= best);
+    CHECK(std::count_if(drawn.evaluated.begin(), drawn.evaluated.end(),
+                        [](const EvaluatedLayout& one) { return one.layout.splits.size() > 1; }) > 10);
+  }
+  LayoutQuestion large = gpt2(inputs, 8, 32);
+  CHECK_THROWS_WITH(searched(large, space_of(large), LayoutMethod::Exhaustive),
+                    ContainsSubstring("goes through at most 1000000 layouts"));
 }
 
 TEST_CASE("annealing stays in its space", "[layout]") {

@@ -1,0 +1,105 @@
+#include "sim/engine/alike_traffic.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "platforms/topology.hpp"
+#include "sim/plan/alike_nodes.hpp"
+#include "sim/plan/compile.hpp"
+
+namespace simsync::detail {
+namespace {
+
+/// The ranks of the first node. Where nodes look alike, the groups that have ranks there are like all others.
+std::vector<Place> first_node(const Plan& plan) {
+  return {plan.ranks.begin(), plan.ranks.begin() + plan.node_begin[1]};
+}
+
+/// Whether a transfer between devices of a node, or between one and the host, crosses a link that what leaves the node
+/// crosses, too.
+bool shares_links_inside(const Plan& plan, const Cluster& cluster) {
+  const std::vector<Place> ranks = first_node(plan);
+  const Place host{ranks.front().node, -1};
+  const Topology topology(cluster, {host.node}, gpus_in_use(ranks));
+  std::vector<int> gpus;
+  for (const Place& rank : ranks) gpus.push_back(rank.gpu);
+  std::set<LinkId> leaving;
+  const auto note = [&](const Path& path) { leaving.insert(path.links.begin(), path.links.end()); };
+  const auto shares = [&](const Path& path) {
+    return std::any_of(path.links.begin(), path.links.end(), [&](LinkId link) { return leaving.contains(link); });
+  };
+  for (const Place& one : ranks)
+    for (const Place& other : ranks) note(topology.network_path(one, other));
+  for (const Place& one : ranks) {
+    if (shares(topology.path(one, host)) || shares(topology.path(host, one))) return true;
+    for (const Place& other : ranks) {
+      if (other.gpu == one.gpu) continue;
+      if (shares(topology.path(one, other)) || shares(topology.ring_path(one, other, gpus))) return true;
+    }
+  }
+  return false;
+}
+
+/// What a plan sends.
+struct Traffic {
+  Traffic(const Plan& plan, const Cluster& cluster) {
+    std::set<QueueId> queues;
+    std::vector<const Op*> inside;
+    for (const Op& op : plan.ops) {
+      const bool collective = op.kind() == OpKind::Collective;
+      if (!collective && op.kind() != OpKind::Transfer) continue;
+      queues.insert(op.queue);
+      (collective && crosses_nodes(plan, op.grouping) ? between : inside).push_back(&op);
+    }
+    in_turn = queues.size() == 1 && *queues.begin() >= 0 &&
+              takes_turns(plan.queues[static_cast<std::size_t>(*queues.begin())]);
+    mixed = !between.empty() && !inside.empty() && !in_turn && shares_links_inside(plan, cluster);
+  }
+
+  std::vector<const Op*> between;  ///< collectives over several nodes
+  bool in_turn = false;            ///< nothing is sent beside anything else
+  bool mixed = false;              ///< what goes on inside nodes shares links with what goes on between them
+
+private:
+  static bool crosses_nodes(const Plan& plan, GroupingId grouping) {
+    const auto& groups = plan.grouping(grouping);
+    for (int rank = 0; rank < plan.node_begin[1]; ++rank)
+      if (const int group = groups.group_of(rank); group >= 0 && group_shape(plan, groups.ranks(group)).nodes() > 1)
+        return true;
+    return false;
+  }
+  static bool takes_turns(const Queue& queue) { return queue.grouping == kWholeJob && queue.slots == 1; }
+};
+
+/// Why the collectives of an op make nodes differ when nothing else is sent.
+std::string op_differs(const Plan& plan, const Op& op, const Cluster& cluster) {
+  const Grouping& grouping = plan.grouping(op.grouping);
+  std::set<int> groups;
+  for (int rank = 0; rank < plan.node_begin[1]; ++rank) groups.insert(grouping.group_of(rank));
+  groups.erase(-1);
+  for (const int group : groups)
+    if (std::string why = ranks_differ(op.collective().kind(), grouping.ranks(group), plan, cluster); !why.empty())
+      return why;
+  return {};
+}
+
+}  // namespace
+
+std::string traffic_differs(const Plan& plan, const Cluster& cluster, bool equally_fast) {
+  const Traffic traffic(plan, cluster);
+  if (traffic.mixed && !equally_fast)
+    return "what nodes of different speed do inside shares links with collectives between them";
+  std::set<std::pair<GroupingId, CollectiveKind>> seen;
+  for (const Op* op : traffic.between) {
+    if (!seen.emplace(op->grouping, op->collective().kind()).second) continue;
+    if (std::string why = op_differs(plan, *op, cluster); !why.empty()) return why;
+    const bool beside_others = traffic.mixed || (!traffic.in_turn && traffic.between.size() > 1);
+    if (op->collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree && beside_others)
+      return "the two trees of an all-reduce share links with other transfers";
+  }
+  return {};
+}
+
+}  // namespace simsync::detail

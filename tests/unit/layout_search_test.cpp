@@ -9,30 +9,13 @@
 #include "strategies/pipeline/closed_forms.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
+#include "tests/support/layouts.hpp"
 
 using namespace simsync;
 using namespace simsync::test;
 using Catch::Matchers::WithinRel;
 
 namespace {
-
-/// GPT-2 with attention in one kernel on DGX A100, memory counted.
-LayoutQuestion gpt2(Inputs& inputs, int workers, std::int64_t samples,
-                    std::vector<std::pair<std::string, std::string>> settings = {}) {
-  PredictRequest request{.model = "gpt2", .cluster = "dgx-a100", .strategy = "", .workers = workers};
-  request.settings = {{"model.fused", "1"}, {"precision", "bf16"}};
-  request.settings.insert(request.settings.end(), settings.begin(), settings.end());
-  return {request, samples, inputs};
-}
-
-LayoutSpace space_of(const LayoutQuestion& question, const std::map<std::string, std::string>& given = {}) {
-  return layout_space(given, question.model(), question.cluster(), question.task());
-}
-
-LayoutSearchResult searched(LayoutQuestion& question, const LayoutSpace& space, LayoutMethod method) {
-  return search_layouts(space, question.task(), [&](const Layout& layout) { return question.cost(layout); },
-                        {.method = method, .draws = 300, .seed = 7});
-}
 
 Seconds replayed(const LayoutQuestion& question, const Layout& layout) {
   Inputs inputs;
@@ -82,47 +65,6 @@ TEST_CASE("a layout divides workers, samples and micro-steps evenly, or it is no
   // 8 replicas of 8 samples: 8 micro-steps are a multiple of 2 stages, 1 is not.
   CHECK(task.divides({.pipeline = 2, .schedule = PipelineSchedule::Interleaved, .chunks = 2}));
   CHECK_FALSE(task.divides({.pipeline = 2, .schedule = PipelineSchedule::Interleaved, .chunks = 2, .micro_batch = 8}));
-}
-
-TEST_CASE("descent finds the best layout of all, annealing comes near", "[layout]") {
-  Inputs inputs;
-  for (const auto& [workers, samples] : {std::pair{4, std::int64_t{16}}, {8, std::int64_t{32}}}) {
-    LayoutQuestion question = gpt2(inputs, workers, samples, {{"optimizer", "adam"}});
-    const LayoutSpace space = space_of(question, {{"chunks", "2,3"}, {"micro_batch", "1,2,4,8"}, {"splits", "rule"}});
-    const LayoutSearchResult all = searched(question, space, LayoutMethod::Exhaustive);
-    const LayoutSearchResult found = searched(question, space, LayoutMethod::Coordinate);
-    const LayoutSearchResult annealed = searched(question, space, LayoutMethod::Anneal);
-    const Seconds best = all.evaluated.front().cost.step;
-    CHECK(found.evaluated.front().cost.step == best);
-    CHECK(found.evaluated.size() < all.evaluated.size());
-    CHECK(annealed.evaluated.front().cost.step < 1.1 * best);
-    CHECK(annealed.evaluated.front().cost.step >= best);
-  }
-}
-
-TEST_CASE("every method chooses how layers are split", "[layout]") {
-  Inputs inputs;
-  const PredictRequest request{.model = "vgg16", .cluster = "gce-p100", .strategy = "", .workers = 16};
-  LayoutQuestion question(request, 512, inputs);
-  const auto found = [&](LayoutMethod method, const std::string& splits) {
-    return searched(question, space_of(question, {{"tensor", "1,4"}, {"micro_batch", "32,128"}, {"splits", splits}}),
-                    method);
-  };
-  const LayoutSearchResult all = found(LayoutMethod::Exhaustive, "layers");
-  const LayoutSearchResult rule = found(LayoutMethod::Exhaustive, "rule");
-  CHECK(all.evaluated.size() > 50 * rule.evaluated.size());  // five splits of each of three layers
-  const Seconds best = all.evaluated.front().cost.step;
-  CHECK(best < 0.95 * rule.evaluated.front().cost.step);
-  CHECK(found(LayoutMethod::Coordinate, "layers").evaluated.front().cost.step == best);
-  for (const LayoutMethod method : {LayoutMethod::Anneal, LayoutMethod::Random}) {
-    const LayoutSearchResult drawn = found(method, "layers");
-    CHECK(drawn.evaluated.front().cost.step >= best);
-    CHECK(std::count_if(drawn.evaluated.begin(), drawn.evaluated.end(),
-                        [](const EvaluatedLayout& one) { return one.layout.splits.size() > 1; }) > 10);
-  }
-  LayoutQuestion large = gpt2(inputs, 8, 32);
-  CHECK_THROWS_WITH(searched(large, space_of(large), LayoutMethod::Exhaustive),
-                    ContainsSubstring("goes through at most 1000000 layouts"));
 }
 
 TEST_CASE("annealing stays in its space", "[layout]") {

@@ -53,13 +53,12 @@ struct Traffic {
       queues.insert(op.queue);
       (collective && crosses_nodes(plan, op.grouping) ? between : inside).push_back(&op);
     }
-    in_turn = queues.size() == 1 && *queues.begin() >= 0 &&
-              takes_turns(plan.queues[static_cast<std::size_t>(*queues.begin())]);
+    const bool in_turn = queues.size() == 1 && *queues.begin() >= 0 &&
+                         takes_turns(plan.queues[static_cast<std::size_t>(*queues.begin())]);
     mixed = !between.empty() && !inside.empty() && !in_turn && shares_links_inside(plan, cluster);
   }
 
   std::vector<const Op*> between;  ///< collectives over several nodes
-  bool in_turn = false;            ///< nothing is sent beside anything else
   bool mixed = false;              ///< what goes on inside nodes shares links with what goes on between them
 
 private:
@@ -95,9 +94,6 @@ std::string traffic_differs(const Plan& plan, const Cluster& cluster, bool equal
   for (const Op* op : traffic.between) {
     if (!seen.emplace(op->grouping, op->collective().kind()).second) continue;
     if (std::string why = op_differs(plan, *op, cluster); !why.empty()) return why;
-    const bool beside_others = traffic.mixed || (!traffic.in_turn && traffic.between.size() > 1);
-    if (op->collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree && beside_others)
-      return "the two trees of an all-reduce share links with other transfers";
   }
   return {};
 }

@@ -2,12 +2,14 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/units.hpp"
 #include "platforms/cluster.hpp"
 #include "sim/plan/collectives.hpp"
+#include "strategies/pipeline/pipeline_schedule.hpp"
 
 namespace simsync {
 
@@ -52,6 +54,7 @@ struct ComputePart {
   std::int32_t layer = -1;
   Phase phase = Phase::Forward;
   Seconds duration;
+  std::optional<StageTask> pass;  ///< of a stage, to which it belongs; none: the strategy has no stages
 };
 
 /// Longer than any message: a transfer with such a turn sends all that it has left.

@@ -122,6 +122,7 @@ private:
       launched_ = launches_ ? launches_->flush() : -1;
       const OpId launch = launched_;
       first_ = -1;
+      pass_of_stage_ = task;
       write_pass(task);
       if (way == Phase::Backward) w_.last_back = static_cast<std::size_t>(task.micro_batch);
       if (!passes) continue;
@@ -243,7 +244,7 @@ private:
   OpId compute(const Piece& piece, double fraction = 1.0) {
     const std::int32_t layer = w_.layer_number(piece.layer);
     const Seconds duration = fraction * waiting_ * time_of(piece);
-    Compute work{.duration = duration, .parts = {{layer, piece.phase, duration}}, .samples = {}};
+    Compute work{.duration = duration, .parts = {{layer, piece.phase, duration, pass_of_stage_}}, .samples = {}};
     if (drawn_)
       for (const auto& step : w_.profile.steps) work.samples.push_back(fraction * (step[piece.layer].*piece.time));
     previous_kind_ = w_.model.layer(piece.layer).kind;
@@ -304,6 +305,7 @@ private:
   std::map<BoxingGroup, GroupStream> streams_;  ///< of ranks that share out layers
   std::optional<LaunchStream> launches_;        ///< of the host, where it has a cost
   std::set<LayerId> starts_block_;              ///< first layers of blocks
+  std::optional<StageTask> pass_of_stage_;      ///< that is written
   OpId launched_ = -1;                          ///< what the next op of the device waits for
   OpId previous_ = -1;
   std::optional<LayerKind> previous_kind_;  ///< of the layer that `previous_` is a pass of; none: of no layer

@@ -215,6 +215,9 @@ private:
       case TimelineEvent::Kind::Part:
         describe_op(json, event);
         break;
+      case TimelineEvent::Kind::Pass:
+        describe_pass(json, event);
+        break;
       case TimelineEvent::Kind::Flow:
         describe_flow(json, event);
         break;
@@ -250,6 +253,18 @@ private:
     if (span.start > span.ready) args["waited_us"] = (span.start - span.ready).value() * kMicroseconds;
     if (span.cause >= 0) args["cause"] = cause_of(span);
     json["args"] = std::move(args);
+  }
+
+  void describe_pass(Json& json, const TimelineEvent& event) const {
+    const Span& span = prediction_.spans[static_cast<std::size_t>(event.index)];
+    const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
+    const StageTask& task = *op.compute().parts[static_cast<std::size_t>(event.part)].pass;
+    json["name"] = name_of(task);
+    json["cat"] = "pass";
+    json["args"] = {{"iteration", number_of_iteration(span.iteration)},
+                    {"micro_batch", task.micro_batch},
+                    {"chunk", task.chunk},
+                    {"ranks", prediction_.groupings[static_cast<std::size_t>(op.grouping)].name()}};
   }
 
   /// `backward fc6 on node0:gpu1`, with its iteration when that is another one.

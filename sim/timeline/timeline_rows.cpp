@@ -13,22 +13,26 @@ namespace simsync::detail {
 namespace {
 
 // Where rows stand in a process.
-constexpr int kPerGpu = 2;
+constexpr int kPerGpu = 3;
 constexpr int kHostOrder = 1000;
 constexpr int kLinkOrder = 2000;
 
+RowKey pass_row(Place gpu) {
+  return {gpu.node + kFirstNode, gpu.gpu * kPerGpu, "gpu" + std::to_string(gpu.gpu) + " passes"};
+}
+
 RowKey compute_row(Place gpu) {
-  return {gpu.node + kFirstNode, gpu.gpu * kPerGpu, "gpu" + std::to_string(gpu.gpu) + " compute"};
+  return {gpu.node + kFirstNode, gpu.gpu * kPerGpu + 1, "gpu" + std::to_string(gpu.gpu) + " compute"};
 }
 
 RowKey communication_row(Place place) {
   if (place.gpu < 0) return {place.node + kFirstNode, kHostOrder + 1, "cpu0 communication"};
-  return {place.node + kFirstNode, place.gpu * kPerGpu + 1, "gpu" + std::to_string(place.gpu) + " communication"};
+  return {place.node + kFirstNode, place.gpu * kPerGpu + 2, "gpu" + std::to_string(place.gpu) + " communication"};
 }
 
 RowKey work_row(Place place) {
   if (place.gpu < 0) return {place.node + kFirstNode, kHostOrder, "cpu0"};
-  return {place.node + kFirstNode, place.gpu * kPerGpu, "gpu" + std::to_string(place.gpu) + " server"};
+  return {place.node + kFirstNode, place.gpu * kPerGpu + 1, "gpu" + std::to_string(place.gpu) + " server"};
 }
 
 std::size_t boxes_of(const Op& op) {
@@ -210,8 +214,7 @@ void TimelineRows::add_span(std::int32_t index) {
   const TimelineEvent event{nanoseconds(span.start), nanoseconds(span.end), TimelineEvent::Kind::Op, index};
   switch (op.kind()) {
     case OpKind::Compute:
-      if (op.compute().parts.size() > 1) return add_parts(index, compute_row(devices_of(op, span.group).front()));
-      return add_box(compute_row(devices_of(op, span.group).front()), event);
+      return add_parts(index, devices_of(op, span.group).front());
     case OpKind::HostWork:
       return add_box(work_row(place_of(op.host().at, op, span.group)), event);
     case OpKind::Transfer: {
@@ -226,19 +229,37 @@ void TimelineRows::add_span(std::int32_t index) {
   }
 }
 
-void TimelineRows::add_parts(std::int32_t index, const RowKey& row) {
+void TimelineRows::add_parts(std::int32_t index, Place gpu) {
   const Span& span = prediction_.spans[static_cast<std::size_t>(index)];
   const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
   const Compute& work = op.compute();
   const double scale = work.duration.value() > 0.0 ? (span.end - span.start).value() / work.duration.value() : 0.0;
   Seconds done;
+  const auto kind = work.parts.size() > 1 ? TimelineEvent::Kind::Part : TimelineEvent::Kind::Op;
+  if (work.parts.empty()) add_box(compute_row(gpu), {nanoseconds(span.start), nanoseconds(span.end), kind, index});
   for (std::size_t part = 0; part < work.parts.size(); ++part) {
     const Seconds begin = span.start + scale * done;
     done += work.parts[part].duration;
     const Seconds end = part + 1 < work.parts.size() ? span.start + scale * done : span.end;
-    add_box(row,
-            {nanoseconds(begin), nanoseconds(end), TimelineEvent::Kind::Part, index, static_cast<std::int32_t>(part)});
+    const TimelineEvent box{nanoseconds(begin), nanoseconds(end), kind, index, static_cast<std::int32_t>(part)};
+    add_box(compute_row(gpu), box);
+    if (work.parts[part].pass) add_to_pass(gpu, box);
   }
+}
+
+void TimelineRows::add_to_pass(Place gpu, const TimelineEvent& part) {
+  const auto pass_of = [&](const TimelineEvent& event) {
+    const Span& span = prediction_.spans[static_cast<std::size_t>(event.index)];
+    const Op& op = plan_.ops[static_cast<std::size_t>(span.op)];
+    return std::pair(span.iteration, op.compute().parts[static_cast<std::size_t>(event.part)].pass);
+  };
+  auto& row = rows_[pass_row(gpu)];
+  if (!row.empty() && pass_of(row.back()) == pass_of(part)) {
+    row.back().end = part.end;
+    return;
+  }
+  row.push_back(part);
+  row.back().kind = TimelineEvent::Kind::Pass;
 }
 
 void TimelineRows::add_flow(std::int32_t index) {

@@ -27,6 +27,7 @@ struct TimelineEvent {
     Iteration,
     Op,
     Part,
+    Pass,  ///< of a stage of a pipeline, by its first part
     Flow,  ///< flows of one op that cross a link at the same time
     More,  ///< what found no row of its own
   };
@@ -34,7 +35,7 @@ struct TimelineEvent {
   std::int64_t end = 0;
   Kind kind = Kind::Op;
   std::int32_t index = 0;   ///< of the iteration, span or flow
-  std::int32_t part = 0;    ///< Part: index into Op::parts
+  std::int32_t part = 0;    ///< Part, Pass: index into Compute::parts
   std::int32_t count = 1;   ///< Flow, More: how many
   double bytes = 0.0;       ///< Flow: all of them together
   int thread = 0;           ///< set by finish()
@@ -87,7 +88,9 @@ private:
   void add_box(const RowKey& row, TimelineEvent event);
   [[nodiscard]] std::size_t box_of(std::int32_t id) const;
   void add_span(std::int32_t index);
-  void add_parts(std::int32_t index, const RowKey& row);
+  void add_parts(std::int32_t index, Place gpu);
+  /// A part of the pass that is the last in its row makes that one longer.
+  void add_to_pass(Place gpu, const TimelineEvent& part);
   void add_flow(std::int32_t index);
   [[nodiscard]] Place place_of(const End& end, const Op& op, int group) const;
   [[nodiscard]] std::vector<Place> devices_of(const Op& op, int group) const;

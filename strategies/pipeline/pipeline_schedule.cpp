@@ -176,4 +176,12 @@ double count_held(const StageOrder& order, double kept) {
   return most;
 }
 
+std::string name_of(const StageTask& task) {
+  const char letter = task.kind == StageTask::Kind::Forward          ? 'F'
+                      : task.kind == StageTask::Kind::BackwardWeight ? 'W'
+                                                                     : 'B';
+  return task.chunk == 0 ? fmt::format("{}{}", letter, task.micro_batch)
+                         : fmt::format("{}{} chunk {}", letter, task.micro_batch, task.chunk);
+}
+
 }  // namespace simsync

@@ -58,6 +58,9 @@ struct StageTask {
   friend bool operator==(const StageTask&, const StageTask&) = default;
 };
 
+/// `F3`, `B3` (also of the gradient of the input alone) or `W3` of micro batch 3; of further chunks `F3 chunk 1`.
+std::string name_of(const StageTask& task);
+
 using StageOrder = std::vector<StageTask>;
 
 /// What `stage` (from 0) computes, one after the other. @throws PlanError as check.

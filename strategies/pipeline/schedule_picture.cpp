@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cmath>
+#include <utility>
 
 #include "base/error.hpp"
 #include "strategies/pipeline/pipeline_timing.hpp"
@@ -10,18 +12,12 @@
 namespace simsync {
 namespace {
 
-char letter(const StageTask& task) {
-  const bool small = task.chunk == 1;
-  switch (task.kind) {
-    case StageTask::Kind::Forward:
-      return small ? 'f' : 'F';
-    case StageTask::Kind::Backward:
-    case StageTask::Kind::BackwardInput:
-      return small ? 'b' : 'B';
-    case StageTask::Kind::BackwardWeight:
-      return small ? 'w' : 'W';
-  }
-  assertion_failed("every pass has a letter", __FILE__, __LINE__);
+/// The second chunk has small letters.
+std::string short_name(StageTask task) {
+  const bool small = std::exchange(task.chunk, 0) == 1;
+  std::string name = name_of(task);
+  if (small) name.front() = static_cast<char>(std::tolower(name.front()));
+  return name;
 }
 
 std::size_t column(Seconds time) {
@@ -48,7 +44,7 @@ std::string schedule_picture(const PipelineShape& shape) {
     for (const TimedTask& timed : timing.stages[stage]) {
       idle_until(column(timed.begin));
       const std::size_t columns = column(timed.end) - at;
-      line += fmt::format("{:-<{}}", fmt::format("{}{}", letter(timed.task), timed.task.micro_batch), columns * width);
+      line += fmt::format("{:-<{}}", short_name(timed.task), columns * width);
       at += columns;
     }
     idle_until(column(timing.makespan));

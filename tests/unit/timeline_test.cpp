@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "sim/timeline/instance_filter.hpp"
+#include "strategies/pipeline/pipeline_schedule.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/unit/explain_support.hpp"
 
@@ -328,6 +329,27 @@ TEST_CASE("every fidelity and strategy gives rows without overlaps", "[engine][t
   problem.options.fidelity = fidelity;
   const Trace trace = trace_of(problem, recorded(problem));
   REQUIRE(!trace.events.empty());
+}
+
+TEST_CASE("passes of a stage have a row of their own, in the order of the schedule", "[engine][timeline]") {
+  const auto schedule = GENERATE(as<std::string>{}, "gpipe", "1f1b", "interleaved", "zero-bubble");
+  const int chunks = schedule == "interleaved" ? 2 : 1;
+  CAPTURE(schedule);
+  Problem problem = problem_of(chain({{100, 30}, {50, 70}, {20, 40}, {20, 40}}), slow_cluster(2), "ddp", 2,
+                               {Seconds{0.010}, Seconds{0.020}},
+                               {{"pipeline", "2"}, {"schedule", schedule}, {"chunks", std::to_string(chunks)}});
+  problem.profile.micro_steps = 4;
+  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
+  const Trace trace = trace_of(problem, recorded(problem), {.last_steps = 1});
+  const PipelineShape shape = problem.strategy.graph.parallel.shape(4);
+  for (int stage = 0; stage < 2; ++stage) {
+    const auto& boxes = trace.events.at("node" + std::to_string(stage) + " (1 x GPU)|gpu0 passes");
+    std::vector<std::string> order;
+    for (const StageTask& task : stage_order(shape, stage)) order.push_back(name_of(task));
+    CHECK(names(boxes) == order);
+    CHECK(boxes.front()["args"]["micro_batch"] == 0);
+    CHECK(boxes.front()["args"]["ranks"] == "ranks of stage " + std::to_string(stage));
+  }
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ namespace {
 struct PredictOptions {
   PredictRequest request;
   std::int64_t batch = 0;
+  std::int64_t global_batch = 0;
   std::vector<std::string> settings;
   std::string csv;
   std::string correction;
@@ -122,6 +123,9 @@ void run_sweep_of(const PredictOptions& options) {
   if (options.explain || options.timeline.given())
     throw InputError("--strategy " + list + ": --explain and --timeline are about one strategy",
                      "'simsync compare' explains two side by side");
+  if (options.global_batch != 0)
+    throw InputError("--strategy " + list + ": --global-batch is about one strategy, whose replicas share it",
+                     "give --batch, the samples of each replica");
   SweepOptions sweep;
   sweep.models = {options.request.model};
   sweep.clusters = {options.request.cluster};
@@ -183,6 +187,7 @@ void run_export(const PredictOptions& options, const PredictRequest& request) {
 void run_predict(const PredictOptions& options) {
   PredictRequest request = options.request;
   if (options.batch != 0) request.batch = options.batch;
+  if (options.global_batch != 0) request.global_batch = options.global_batch;
   request.settings = parse_settings(options.settings);
   check_single_values(request.settings);
   if (is_list(request.strategy)) return run_sweep_of(options);
@@ -248,6 +253,10 @@ void setup_predict(CLI::App& app, Outcome&) {
       ->add_option(
           "--batch", options->batch,
           "Samples per worker and step, with tensor or pipeline parallelism per replica (default: the model's)")
+      ->check(whole_number(1, 100'000'000));
+  command
+      ->add_option("--global-batch", options->global_batch,
+                   "Samples of all replicas in a step, as search takes them, in place of --batch")
       ->check(whole_number(1, 100'000'000));
   command
       ->add_option("--calibration", options->request.calibration, "Fitted numbers of the cluster: a file of calibrate")

@@ -62,13 +62,6 @@ struct Traffic {
   bool mixed = false;              ///< what goes on inside nodes shares links with what goes on between them
 
 private:
-  static bool crosses_nodes(const Plan& plan, GroupingId grouping) {
-    const auto& groups = plan.grouping(grouping);
-    for (int rank = 0; rank < plan.node_begin[1]; ++rank)
-      if (const int group = groups.group_of(rank); group >= 0 && group_shape(plan, groups.ranks(group)).nodes() > 1)
-        return true;
-    return false;
-  }
   static bool takes_turns(const Queue& queue) { return queue.grouping == kWholeJob && queue.slots == 1; }
 };
 

@@ -42,5 +42,11 @@ inline constexpr const char* kLatency = "latency and fixed costs";
 inline constexpr const char* kPacking = "packing";
 /// Pieces in which a transfer waited for others on its connection; on the critical path those others stand instead.
 inline constexpr const char* kTurn = "turn on a connection";
+/// Pieces in which a server's thread was woken for a request.
+inline constexpr const char* kServerDispatch = "server dispatch";
+/// Pieces in which the framework let time pass (HostAction::Wait).
+inline constexpr const char* kFrameworkWait = "wait of the framework";
+/// Pieces of compute beyond its parts: collectives on the same device slowed it down.
+inline constexpr const char* kSlowedCompute = "compute slowed by collectives";
 
 }  // namespace simsync

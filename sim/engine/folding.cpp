@@ -93,6 +93,27 @@ bool keeps_queues(const Cluster& cluster, const Plan& plan) {
                      [&](const Place& server) { return sends_ahead(server.node); });
 }
 
+/// Why what one node has to do takes turns with what others do; empty when it does not. Every queue that the first node
+/// has a part in serves as many instances of an op whether all nodes are looked at or this one.
+std::string queues_join_nodes(const Plan& plan) {
+  std::set<std::pair<GroupingId, GroupingId>> seen;
+  for (const Op& op : plan.ops) {
+    const auto* work = std::get_if<HostWork>(&op.body);
+    if (op.queue < 0 || (work != nullptr && work->at.is_fixed())) continue;
+    const GroupingId of_queue = plan.queues[static_cast<std::size_t>(op.queue)].grouping;
+    if (of_queue == op.grouping || !seen.emplace(of_queue, op.grouping).second) continue;
+    const Grouping& queues = plan.grouping(of_queue);
+    const Grouping& groups = plan.grouping(op.grouping);
+    std::map<int, std::set<int>> served;
+    for (int rank = 0; rank < plan.node_begin[1]; ++rank)
+      if (const int queue = queues.group_of(rank); queue >= 0) served[queue].insert(groups.group_of(rank));
+    for (const auto& [queue, here] : served)
+      for (const int rank : queues.ranks(queue))
+        if (!here.contains(groups.group_of(rank))) return "nodes take turns in a queue that they share";
+  }
+  return {};
+}
+
 /// Nodes that some work or transfer of the plan is bound to.
 std::set<int> fixed_nodes(const Plan& plan) {
   std::set<int> out;
@@ -116,9 +137,9 @@ std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
   for (const Op& op : plan.ops) in_turn.push_back(is_served_in_turn(op));
   for (const Op& op : plan.ops) {
     if (op.random_order) return "every worker draws an order of its own";
-    if (op.kind() == OpKind::Collective && group_shape(plan, plan.grouping(op.grouping).ranks(0)).nodes() > 1)
+    if (op.kind() == OpKind::Collective && crosses_nodes(plan, op.grouping))
       return "servers take part in collectives between nodes";
-    if (op.kind() == OpKind::Transfer && group_shape(plan, plan.grouping(op.grouping).ranks(0)).nodes() > 1)
+    if (op.kind() == OpKind::Transfer && crosses_nodes(plan, op.grouping))
       return "a transfer is that of a group over several nodes";
     const bool waits_in_turn = std::any_of(op.after.begin(), op.after.end(), [&](const After& after) {
       return in_turn[static_cast<std::size_t>(after.op)];
@@ -130,10 +151,11 @@ std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
 }
 
 /// Empty when folding is exact, else why it is not.
-std::string obstacle(const Plan& plan, const Cluster& cluster) {
+std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed) {
   if (plan.steps_vary()) return "every rank draws how long its steps take";
-  if (!plan.servers.empty())
+  if (!fixed.empty())
     if (std::string why = servers_tell_apart(plan, cluster); !why.empty()) return why;
+  if (std::string why = queues_join_nodes(plan); !why.empty()) return why;
   if (std::string why = nodes_differ(plan, cluster); !why.empty()) return why;
   const bool alike_in_speed = equally_fast(plan, cluster);
   for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
@@ -142,16 +164,15 @@ std::string obstacle(const Plan& plan, const Cluster& cluster) {
 }
 
 /// One node of each class.
-Folding folded_by_class(const Plan& plan, const Cluster& cluster) {
+Folding folded_by_class(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed) {
   Folding folded{.fidelity = Fidelity::Folded, .nodes = {}, .stands_for = {}, .by_node = true};
   // Speed, device and, of a node that work is bound to, the node itself -> representative.
   std::map<std::tuple<double, std::string, int>, std::size_t> seen;
-  const std::set<int> apart = plan.servers.empty() ? std::set<int>{} : fixed_nodes(plan);
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) {
     const int node = plan.nodes[i];
     const NodeGroup& group = cluster.group_of(node);
     const auto [known, fresh] =
-        seen.try_emplace({group.compute_slowdown, group.device, apart.contains(node) ? node : -1}, folded.nodes.size());
+        seen.try_emplace({group.compute_slowdown, group.device, fixed.contains(node) ? node : -1}, folded.nodes.size());
     if (fresh) {
       folded.nodes.push_back(static_cast<int>(i));
       folded.stands_for.push_back(0);
@@ -175,11 +196,12 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
               .stands_for = std::vector<int>(plan.nodes.size(), 1)};
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.nodes.push_back(static_cast<int>(i));
   if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
-  // Two nodes are as cheap as one, and a group of two has no symmetry to lose.
-  std::string why_not = plan.nodes.size() <= 2 ? "there are at most two nodes" : obstacle(plan, cluster);
-  if (why_not.empty() && !plan.servers.empty() && options.solver != Solver::Native)
+  const std::set<int> fixed = fixed_nodes(plan);
+  // Below three nodes there is too little to save.
+  std::string why_not = plan.nodes.size() <= 2 ? "there are at most two nodes" : obstacle(plan, cluster, fixed);
+  if (why_not.empty() && !fixed.empty() && options.solver != Solver::Native)
     why_not = "with parameter servers it needs --set solver=native";
-  Folding out = why_not.empty() ? folded_by_class(plan, cluster) : std::move(all);
+  Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : std::move(all);
   out.by_rank = options.solver == Solver::Native && !options.record && ranks_of_nodes_differ(plan, cluster).empty();
   if (out.by_rank) out.fidelity = Fidelity::Folded;
   if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)

@@ -18,7 +18,7 @@ namespace simsync::detail {
 struct ConnectionId {
   int from_node = -1;
   int to_node = -1;
-  int number = 0;  ///< Op::connection
+  int number = 0;  ///< Transfer::connection
   friend auto operator<=>(const ConnectionId&, const ConnectionId&) = default;
 };
 

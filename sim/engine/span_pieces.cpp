@@ -8,8 +8,6 @@
 namespace simsync::detail {
 namespace {
 
-constexpr const char* kDispatch = "server dispatch";
-
 /// One hop's flows together.
 struct HopTime {
   double begin = std::numeric_limits<double>::infinity();
@@ -78,7 +76,7 @@ void SpanCutter::cut_compute(const Op& op, const Span& span) {
   if (rounding && !out_.empty()) {
     out_.back().length = Seconds{end} - out_.back().begin;
   } else {
-    add(at, end, work.parts.empty() ? "compute" : "compute slowed by collectives", name_of(place));
+    add(at, end, work.parts.empty() ? "compute" : kSlowedCompute, name_of(place));
   }
 }
 
@@ -89,9 +87,9 @@ void SpanCutter::cut_host(const Op& op, const Span& span) {
   const bool server = work.at.is_server();
   const Place place = work.at.is_fixed() ? work.at.place : Place{first_place(op, span.group).node, -1};
   const char* resource = "host CPU";
-  if (server) resource = dispatch ? kDispatch : place.gpu < 0 ? "server CPU" : "server GPU";
+  if (server) resource = dispatch ? kServerDispatch : place.gpu < 0 ? "server CPU" : "server GPU";
   add(span.ready.value(), span.start.value(), resource, name_of(place), span.start - span.ready);
-  add(span.start.value(), span.end.value(), timer ? "wait of the framework" : resource, name_of(place));
+  add(span.start.value(), span.end.value(), timer ? kFrameworkWait : resource, name_of(place));
 }
 
 const Place& SpanCutter::first_place(const Op& op, int group) const {
@@ -115,7 +113,7 @@ void SpanCutter::cut_transfer(const Op& op, const Span& span) {
     const double begin = (flows.empty() ? span.end : flows.front()->ready).value();
     const double asked = std::max(at, begin - cluster_.group_of(server.node).cpu.dispatch_latency.value());
     add(at, asked, kLatency, {});
-    add(asked, begin, kDispatch, name_of(server));
+    add(asked, begin, kServerDispatch, name_of(server));
     at = begin;
   }
   for (const FlowSpan* flow : flows) {

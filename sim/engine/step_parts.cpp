@@ -53,8 +53,8 @@ public:
     if (piece.resource.starts_with("compute")) return add_compute(piece);
     if (piece.resource == kLatency) return add(PartKind::Fixed, kLatency, piece.length);
     if (piece.resource == kPacking) return add(PartKind::Fixed, "packing of gradients", piece.length);
-    if (piece.resource == "wait of the framework") return add(PartKind::Fixed, piece.resource, piece.length);
-    if (piece.resource == "server dispatch") return add(PartKind::Host, "server CPU", piece.length);
+    if (piece.resource == kFrameworkWait) return add(PartKind::Fixed, piece.resource, piece.length);
+    if (piece.resource == kServerDispatch) return add(PartKind::Host, "server CPU", piece.length);
     if (piece.resource.starts_with("server") || piece.resource.starts_with("host"))
       return add(PartKind::Host, piece.resource, piece.length);
     add(PartKind::Communication, words_of_link(piece), piece.length, class_of(piece.where));
@@ -89,7 +89,7 @@ private:
   }
 
   void add_compute(const PathPiece& piece) {
-    const bool slowed = piece.resource == "compute slowed by collectives";
+    const bool slowed = piece.resource == kSlowedCompute;
     if (slowed) return add(PartKind::Compute, piece.resource, piece.length);
     const auto node = node_of(piece.where);
     const double slowdown = node ? problem_.cluster.group_of(*node).compute_slowdown : median_;

@@ -78,6 +78,16 @@ std::string trees_differ(const Plan& plan, std::span<const int> group, const Clu
 
 }  // namespace
 
+bool crosses_nodes(const Plan& plan, GroupingId grouping) {
+  const Grouping& groups = plan.grouping(grouping);
+  for (int rank = 1; rank < plan.rank_count(); ++rank) {
+    const int group = groups.group_of(rank);
+    const int first = group < 0 ? rank : groups.ranks(group).front();
+    if (plan.ranks[static_cast<std::size_t>(first)].node != plan.ranks[static_cast<std::size_t>(rank)].node) return true;
+  }
+  return false;
+}
+
 std::string nodes_differ(const Plan& plan, const Cluster& cluster) {
   if (cluster.network.nodes_per_leaf > 0) return "nodes share leaf uplinks";
   if (cluster.network.pair_bandwidth) return "a pair of nodes shares a limit";
@@ -97,12 +107,25 @@ std::string nodes_differ(const Plan& plan, const Cluster& cluster) {
 
 std::string ranks_differ(const CollectiveKind& kind, std::span<const int> group, const Plan& plan,
                          const Cluster& cluster) {
-  if (kind.algorithm == CollectiveAlgorithm::HalvingDoubling && !std::has_single_bit(group.size()))
-    return "halving-doubling over a number of ranks that is no power of two makes ranks differ";
-  if (kind.algorithm == CollectiveAlgorithm::BroadcastReduce || is_chain(kind.primitive))
-    return "the ends of a chain differ from its middle";
-  if (kind.algorithm == CollectiveAlgorithm::DoubleBinaryTree) return trees_differ(plan, group, cluster);
-  return {};
+  constexpr const char* kChain = "the ends of a chain differ from its middle";
+  if (is_chain(kind.primitive)) return kChain;
+  switch (kind.algorithm) {
+    case CollectiveAlgorithm::HalvingDoubling:
+      if (std::has_single_bit(group.size())) return {};
+      return "halving-doubling over a number of ranks that is no power of two makes ranks differ";
+    case CollectiveAlgorithm::BroadcastReduce:
+      return kChain;
+    case CollectiveAlgorithm::DoubleBinaryTree:
+      return trees_differ(plan, group, cluster);
+    case CollectiveAlgorithm::Ring:
+    case CollectiveAlgorithm::Hierarchical:
+    case CollectiveAlgorithm::Pairwise:
+      return {};
+    case CollectiveAlgorithm::Auto:
+    case CollectiveAlgorithm::Best:
+      break;  // rules for a choice, which is made when a plan is written
+  }
+  return "it is not known whether the ranks of such a collective are alike";
 }
 
 }  // namespace simsync::detail

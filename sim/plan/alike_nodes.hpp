@@ -9,6 +9,9 @@
 
 namespace simsync::detail {
 
+/// Whether a group has ranks on several nodes.
+bool crosses_nodes(const Plan& plan, GroupingId grouping);
+
 /// Why the nodes of a plan are not interchangeable in a collective over all ranks: they share something above them, or
 /// differ in their links or their number of ranks. Empty when they are; their devices may differ all the same.
 std::string nodes_differ(const Plan& plan, const Cluster& cluster);

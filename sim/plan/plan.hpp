@@ -22,7 +22,7 @@ class Random;
 /// host's threads, the send queue of a scheduled worker.
 struct Queue {
   std::string name;
-  GroupingId grouping = kEachRank;  ///< one queue per group; work at a fixed place (HostWork::at) occupies that place's
+  GroupingId grouping = kEachRank;  ///< one queue per group; of those of nodes, work of a server takes its node's
   int slots = 1;        ///< instances served at a time, HostWork by its threads; 0: as many as `credit` allows
   double credit = 0.0;  ///< bytes in flight below which another instance may start; 0: no such limit
   bool strict = false;  ///< an instance must fit into what is left of the credit; one that does not lets others pass

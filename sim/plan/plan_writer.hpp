@@ -175,7 +175,8 @@ void write_sufficient_factors(PlanWriter& writer);
 void write_updates(PlanWriter& writer);
 /// Merges neighboring compute ops that nothing else looks at.
 void merge_compute(Plan& plan);
-/// Op::ratio, and the setup of collectives with it. Those that the library would not run by itself stay as they are.
+/// Collective::ratio, and the setup of collectives with it. Those that the library would not run by itself stay as they
+/// are.
 void apply_ratios(Plan& plan, const CollectiveCosts& costs);
 
 }  // namespace simsync::detail

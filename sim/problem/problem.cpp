@@ -81,7 +81,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   detail::ReadRequest read = detail::read_request(request, inputs);
   const detail::Settings& settings = read.settings;
   std::vector<std::string>& notes = read.notes;
-  const std::int64_t batch = request.batch.value_or(read.model.default_batch());
+  const std::int64_t batch = detail::batch_for(read, request);
   Strategy strategy = detail::strategy_for(read, request, batch);
   if (read.calibration) note_validity(*read.calibration, strategy.name, notes);
   Profile profile = detail::profile_for(read, request, strategy, batch, inputs, notes);

@@ -35,6 +35,8 @@ struct PredictRequest {
   std::vector<std::pair<std::string, std::string>> settings;
   /// Path of a calibration that is laid over the cluster before the settings; empty: none.
   std::string calibration;
+  /// Samples of all replicas in a step, in place of `batch`: how many a replica takes follows from the strategy.
+  std::optional<std::int64_t> global_batch = {};
 };
 
 /// What the user says of how far the prediction's inputs may be off: standard deviations of logarithms. Absent: the

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "sim/problem/request_cluster.hpp"
 #include "strategies/reader.hpp"
@@ -25,8 +27,20 @@ void check_numbers(const PredictRequest& request) {
   constexpr int kMostWorkers = 1'000'000;
   if (request.workers < 1 || request.workers > kMostWorkers)
     throw InputError(fmt::format("--workers {}: expected a number from 1 to {}", request.workers, kMostWorkers));
-  if (request.batch && (*request.batch < 1 || *request.batch > 100'000'000))
-    throw InputError(fmt::format("--batch {}: expected a number from 1 to 100000000", *request.batch));
+  for (const auto& [flag, batch] : {std::pair{"--batch", request.batch}, {"--global-batch", request.global_batch}})
+    if (batch && (*batch < 1 || *batch > 100'000'000))
+      throw InputError(fmt::format("{} {}: expected a number from 1 to 100000000", flag, *batch));
+  if (request.batch && request.global_batch)
+    throw InputError("--batch and --global-batch say the samples of a step twice: leave out one");
+}
+
+Strategy find_strategy_for(const ReadRequest& read, const PredictRequest& request, std::int64_t batch) {
+  return find_strategy(request.strategy, {.model = read.model,
+                                          .cluster = read.cluster,
+                                          .workers = request.workers,
+                                          .batch = batch,
+                                          .options = read.settings.strategy,
+                                          .seed = read.settings.seed});
 }
 
 /// What a strategy does with the step of one worker must fit the model and its batch.
@@ -79,13 +93,18 @@ ReadRequest read_request(const PredictRequest& request, Inputs& inputs) {
           .notes = std::move(notes)};
 }
 
+std::int64_t batch_for(const ReadRequest& read, const PredictRequest& request) {
+  if (!request.global_batch) return request.batch.value_or(read.model.default_batch());
+  // How many ranks share out a replica does not depend on its samples.
+  const std::int64_t replicas = find_strategy_for(read, request, 1).graph.batches();
+  if (*request.global_batch % replicas != 0)
+    throw InputError(fmt::format("--global-batch {}: does not divide among {} replicas", *request.global_batch, replicas),
+                     fmt::format("choose a multiple of {}", replicas));
+  return *request.global_batch / replicas;
+}
+
 Strategy strategy_for(const ReadRequest& read, const PredictRequest& request, std::int64_t batch) {
-  Strategy strategy = find_strategy(request.strategy, {.model = read.model,
-                                                       .cluster = read.cluster,
-                                                       .workers = request.workers,
-                                                       .batch = batch,
-                                                       .options = read.settings.strategy,
-                                                       .seed = read.settings.seed});
+  Strategy strategy = find_strategy_for(read, request, batch);
   check_step(strategy, read.model, batch);
   return strategy;
 }

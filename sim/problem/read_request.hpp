@@ -22,6 +22,8 @@ struct ReadRequest {
 /// @throws InputError, PlanError as prepare().
 ReadRequest read_request(const PredictRequest& request, Inputs& inputs);
 
+/// Samples of a replica in a step. @throws InputError when those of a global batch do not divide among replicas.
+std::int64_t batch_for(const ReadRequest& read, const PredictRequest& request);
 /// The builder, preset or file with these options. Checks that steps fit model and batch. @throws InputError,
 /// PlanError.
 Strategy strategy_for(const ReadRequest& read, const PredictRequest& request, std::int64_t batch);

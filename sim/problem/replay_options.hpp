@@ -13,7 +13,7 @@ class PipelineFills;
 
 /// How finely a collective is simulated; sim/README.md says when each is exact.
 enum class Fidelity {
-  Auto,    ///< the cheapest that is exact for the plan
+  Auto,    ///< the cheapest that is exact for the plan (but for double trees, see sim/README.md)
   Steps,   ///< every chunk of every round is a flow
   Fluid,   ///< one flow per hop with the algorithm's total bytes, after its start-up time
   Folded,  ///< interchangeable nodes are represented by one of them

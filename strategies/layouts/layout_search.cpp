@@ -1,6 +1,7 @@
 #include "strategies/layouts/layout_search.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,10 +34,11 @@ std::vector<Mesh> meshes_of(const LayoutSpace& space, const LayoutTask& task) {
         out.push_back({tensor, pipeline});
     }
   if (out.empty())
-    throw InputError(
-        fmt::format("no number of tensor-parallel ranks and stages divides {} workers and {} samples of a "
-                    "step",
-                    task.workers, task.samples));
+    throw InputError(fmt::format("{} tensor-parallel ranks times {} stages: no product divides {} workers into "
+                                 "replicas among which {} samples of a step divide",
+                                 fmt::join(space.tensor, ", "), fmt::join(space.pipeline, ", "), task.workers,
+                                 task.samples),
+                     "choose others with --set space.tensor, --set space.pipeline or --global-batch");
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "platforms/reader.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/plan/alike_nodes.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/countdown.hpp"
 #include "sim/plan/service_queue.hpp"
@@ -268,15 +269,17 @@ Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
   constexpr std::array kAllReduces{CollectiveAlgorithm::Ring, CollectiveAlgorithm::DoubleBinaryTree,
                                    CollectiveAlgorithm::HalvingDoubling};
   Plan plan = plan_on(cluster);
-  const auto stream = static_cast<QueueId>(plan.queues.size());
-  plan.queues.push_back({.name = "compute", .grouping = kEachRank, .slots = 1});
+  constexpr QueueId kStream = 0;
+  constexpr QueueId kTurns = 1;
+  plan.queues = {{.name = "compute", .grouping = kEachRank, .slots = 1},
+                 {.name = "turns", .grouping = kWholeJob, .slots = 1}};
   const std::uint64_t ops = 3 + random.below(6);
   for (std::uint64_t id = 0; id < ops; ++id) {
     std::vector<After> after;
     if (id > 0) after.push_back({static_cast<OpId>(random.below(id)), 0});
     if (random.below(3) == 0) {
       Op op;
-      op.queue = stream;
+      op.queue = kStream;
       op.after = after;
       op.body = Compute{.duration = Seconds{1e-3 * random.unit()}, .parts = {}, .samples = {}};
       plan.ops.push_back(std::move(op));
@@ -284,12 +287,19 @@ Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
       const GroupingId grouping = draw_grouping(plan, per_node, random);
       const Primitive primitive = kPrimitives[random.below(kPrimitives.size())];
       const OpId added = add_collective(plan, grouping, primitive, 1e6 * (0.1 + random.unit()), after);
-      if (primitive == Primitive::AllReduce)
-        plan.ops[static_cast<std::size_t>(added)].collective().algorithm =
-            kAllReduces[random.below(kAllReduces.size())];
+      Op& op = plan.ops[static_cast<std::size_t>(added)];
+      if (primitive == Primitive::AllReduce) op.collective().algorithm = kAllReduces[random.below(kAllReduces.size())];
+      if (random.below(6) == 0) op.queue = kTurns;
     }
   }
   return plan;
+}
+
+bool has_tree_between_nodes(const Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+    return op.kind() == OpKind::Collective && op.collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree &&
+           detail::crosses_nodes(plan, op.grouping);
+  });
 }
 
 }  // namespace
@@ -297,6 +307,8 @@ Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
 TEST_CASE("random plans with groups fold as they are simulated in full, by both solvers", "[groups][fidelity]") {
   Random random(20);
   int folded = 0;
+  int with_trees = 0;
+  int shorter = 0;
   constexpr int kPlans = 1500;
   for (int i = 0; i < kPlans; ++i) {
     const Cluster cluster = draw_cluster(1 + static_cast<int>(random.below(4)), random);
@@ -314,9 +326,15 @@ TEST_CASE("random plans with groups fold as they are simulated in full, by both 
     CAPTURE(i);
     const Prediction full =
         replay(plan, cluster, {.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 1});
-    REQUIRE_THAT(chosen.step.value(), WithinRel(full.step.value(), 1e-9));
+    // Transfers beside a double tree may end earlier than on the busiest node, which stands for all.
+    const bool trees = has_tree_between_nodes(plan);
+    with_trees += trees ? 1 : 0;
+    shorter += chosen.step.value() < (1.0 - 1e-9) * full.step.value() ? 1 : 0;
+    REQUIRE_THAT(chosen.step.value(), WithinRel(full.step.value(), trees ? 0.02 : 1e-9));
   }
   CHECK(folded > kPlans / 4);
+  CHECK(with_trees > kPlans / 30);
+  CHECK(100 * shorter <= with_trees);
 }
 
 TEST_CASE("predecessors are counted by iteration, as far as there are any before it", "[groups]") {

@@ -264,6 +264,26 @@ TEST_CASE("a number of steps that has no effect is noted", "[predict]") {
   CHECK(notes("iterations", "0.1").front().starts_with("iterations has no effect"));
 }
 
+TEST_CASE("samples of all replicas divide among them, however many ranks a replica has", "[predict]") {
+  const auto asked = [](const std::string& tensor, std::int64_t samples) {
+    return PredictRequest{.model = "gpt2",
+                          .cluster = "dgx-a100",
+                          .strategy = "ddp",
+                          .workers = 16,
+                          .batch = {},
+                          .settings = {{"strategy.tensor", tensor}},
+                          .calibration = {},
+                          .global_batch = samples};
+  };
+  CHECK(prepare(asked("1", 64)).samples() == 4);
+  CHECK(prepare(asked("4", 64)).samples() == 16);
+  CHECK_THROWS_WITH(prepare(asked("2", 100)),
+                    ContainsSubstring("--global-batch 100: does not divide among 8 replicas"));
+  PredictRequest twice = asked("1", 64);
+  twice.batch = 4;
+  CHECK_THROWS_AS(prepare(twice), InputError);
+}
+
 TEST_CASE("a step with backup workers counts the gradients that it takes", "[predict]") {
   const auto asked = [](const std::string& backups) {
     return PredictRequest{.model = "alexnet",

@@ -335,15 +335,19 @@ TEST_CASE("passes of a stage have a row of their own, in the order of the schedu
   const auto schedule = GENERATE(as<std::string>{}, "gpipe", "1f1b", "interleaved", "zero-bubble");
   const int chunks = schedule == "interleaved" ? 2 : 1;
   CAPTURE(schedule);
-  Problem problem = problem_of(chain({{100, 30}, {50, 70}, {20, 40}, {20, 40}}), slow_cluster(2), "ddp", 2,
-                               {Seconds{0.010}, Seconds{0.020}},
-                               {{"pipeline", "2"}, {"schedule", schedule}, {"chunks", std::to_string(chunks)}});
-  problem.profile.micro_steps = 4;
-  problem.plan = compile(problem.model, problem.profile, problem.cluster, problem.strategy);
+  const Problem problem = prepare({.model = "gpt2",
+                                   .cluster = "two-nodes",
+                                   .strategy = "ddp",
+                                   .workers = 2,
+                                   .batch = 4,
+                                   .settings = {{"strategy.pipeline", "2"},
+                                                {"strategy.schedule", schedule},
+                                                {"strategy.chunks", std::to_string(chunks)},
+                                                {"strategy.micro_steps", "4"}}});
   const Trace trace = trace_of(problem, recorded(problem), {.last_steps = 1});
   const PipelineShape shape = problem.strategy.graph.parallel.shape(4);
   for (int stage = 0; stage < 2; ++stage) {
-    const auto& boxes = trace.events.at("node" + std::to_string(stage) + " (1 x GPU)|gpu0 passes");
+    const auto& boxes = trace.events.at("node0 (2 x T4)|gpu" + std::to_string(stage) + " passes");
     std::vector<std::string> order;
     for (const StageTask& task : stage_order(shape, stage)) order.push_back(name_of(task));
     CHECK(names(boxes) == order);

@@ -228,7 +228,7 @@ TEST_CASE("every command of the pages runs", "[docs]") {
   REQUIRE(setenv("PATH", (program + ":" + std::getenv("PATH")).c_str(), 1) == 0);
   int commands = 0;
   std::vector<std::pair<std::string, std::vector<std::string>>> blocks;
-  for (const char* page : {"/README.md", "/docs/commands.md", "/docs/files.md"})
+  for (const char* page : {"/README.md", "/docs/commands.md", "/docs/files.md", "/docs/language-models.md"})
     for (auto& block : blocks_of(kRoot + page)) blocks.push_back(std::move(block));
   for (const auto& [language, lines] : blocks) {
     if (language == "yaml" && !lines.empty() && lines.front().starts_with("# ")) {

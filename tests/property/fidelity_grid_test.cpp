@@ -25,7 +25,7 @@ double time_of(const Case& now, Fidelity fidelity) {
   return all_reduce_time(cluster, now.nodes * now.gpus, now.bytes, now.algorithm, fidelity);
 }
 
-/// `steps` and `fluid` within 1 %, and `folded` within 0.1 % of `fluid` where a double tree folds.
+/// `steps` and `fluid` within 1 %, and `folded` equal to `fluid` where a double tree folds.
 void agree(const Case& now) {
   INFO(now.nodes << " nodes of " << now.gpus << ", " << now.bytes / kKiB << " KiB");
   const double fluid = time_of(now, Fidelity::Fluid);

@@ -65,8 +65,14 @@ DatasetQuestion question_of(const DatasetFlags& flags) {
 
 void run_dataset(const DatasetFlags& flags) {
   if (!flags.merge.empty()) {
-    const std::size_t pairs = merge_datasets(flags.merge, flags.out);
-    std::cout << fmt::format("{} pairs of {} shard{}\n", pairs, flags.merge.size(), flags.merge.size() == 1 ? "" : "s");
+    const MergedPairs pairs = merge_datasets(flags.merge, flags.out);
+    std::cout << fmt::format("{} pairs of {} shard{}\n", pairs.made, flags.merge.size(),
+                             flags.merge.size() == 1 ? "" : "s");
+    if (pairs.made < pairs.asked)
+      std::cerr << fmt::format(
+          "note: {} of the {} pairs that were asked for are missing: no strategy fits, or a shard was ended early (its "
+          "command with --resume goes on)\n",
+          pairs.asked - pairs.made, pairs.asked);
     return;
   }
   if (!flags.exported.empty()) {

@@ -129,7 +129,7 @@ void copy_inputs(const std::vector<Part>& parts, const std::string& out) {
 
 }  // namespace
 
-std::size_t merge_datasets(const std::vector<std::string>& folders, const std::string& out) {
+MergedPairs merge_datasets(const std::vector<std::string>& folders, const std::string& out) {
   const std::vector<Part> parts = parts_of(folders);
   check_shards(parts);
   std::vector<Row> rows;
@@ -149,7 +149,10 @@ std::size_t merge_datasets(const std::vector<std::string>& folders, const std::s
     to << csv_row(trial_header()) << '\n';
     for (const Row& row : rows) to << row.line << '\n';
   });
-  return rows.size();
+  const DatasetQuestion& asked = parts.front().question;
+  return {.made = rows.size(),
+          .asked = asked.models.size() * asked.clusters.size() * asked.workers.size() *
+                   static_cast<std::size_t>(asked.pairs)};
 }
 
 }  // namespace simsync

@@ -27,4 +27,19 @@ bool EnoughSteps::reached(std::size_t ends, double error) {
   return false;
 }
 
+Seconds steady_pace(const std::vector<Seconds>& ends) {
+  if (ends.size() == 1) return ends.front();
+  const std::size_t first = ends.size() / 4;
+  const auto count = static_cast<double>(ends.size() - first);
+  const double middle = (count - 1.0) / 2.0;
+  double covariance = 0.0;
+  double variance = 0.0;
+  for (std::size_t i = first; i < ends.size(); ++i) {
+    const double at = static_cast<double>(i - first) - middle;
+    covariance += at * ends[i].value();
+    variance += at * at;
+  }
+  return Seconds{covariance / variance};
+}
+
 }  // namespace simsync::detail

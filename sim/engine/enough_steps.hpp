@@ -1,6 +1,9 @@
-// When steps that vary have been simulated for long enough. Private to sim/engine.
+// When steps that vary have been simulated for long enough, and what a step takes. Private to sim/engine.
 #pragma once
 #include <cstddef>
+#include <vector>
+
+#include "base/units.hpp"
 
 namespace simsync::detail {
 
@@ -36,5 +39,10 @@ private:
   std::size_t most_;      ///< ends
   std::size_t next_;
 };
+
+/// Seconds a step, of steps that end at these times and keep changing though nothing is drawn: the slope of the line
+/// through all ends but the first quarter (least squares). What ends late in one step makes the next one short, so that
+/// the mean of the same steps rests on the chance of two ends.
+Seconds steady_pace(const std::vector<Seconds>& ends);
 
 }  // namespace simsync::detail

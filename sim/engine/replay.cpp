@@ -325,11 +325,7 @@ void Replay::find_step(Prediction& out) const {
   }
   if (plan_.steps_vary()) return find_mean(out);
   SIMSYNC_ASSERT(!out.steps.empty());
-  // Without convergence the mean of the later half is the best estimate of a step that keeps changing.
-  const std::size_t half = steady_ ? out.steps.size() - 1 : out.steps.size() / 2;
-  double sum = 0.0;
-  for (std::size_t i = half; i < out.steps.size(); ++i) sum += out.steps[i].value();
-  out.step = Seconds{sum / static_cast<double>(out.steps.size() - half)};
+  out.step = steady_ ? out.steps.back() : steady_pace(iteration_end_);
   out.steady = steady_;
 }
 

@@ -79,7 +79,7 @@ struct LinkUse {
 struct Prediction {
   Seconds step;                         ///< steady state
   std::vector<Seconds> steps;           ///< of each simulated iteration, the first from a cold start
-  bool steady = false;                  ///< see replay; false: the mean of the later half
+  bool steady = false;                  ///< see replay; false: `step` is the pace of steps that keep changing
   Seconds compute;                      ///< slowest device: its compute ops without any waiting
   Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
   int simulated_ranks = 0;

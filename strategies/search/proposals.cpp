@@ -163,7 +163,7 @@ class MutateProposals final : public Proposals {
 public:
   [[nodiscard]] bool asks_ranker() const override { return true; }
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
-    const std::vector<std::size_t> ranking = state.fastest();
+    const std::vector<std::size_t> ranking = state.parents();
     if (ranking.empty()) return RandomProposals().next(state, count);
     std::vector<Candidate> children;
     for (int i = 0; i < state.options.candidates; ++i) {
@@ -198,9 +198,10 @@ class AnnealProposals final : public Proposals {
 public:
   [[nodiscard]] bool asks_ranker() const override { return true; }
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
-    const std::vector<std::size_t> ranking = state.fastest();
+    const std::vector<std::size_t> ranking = state.parents();
     if (ranking.empty()) return RandomProposals().next(state, count);
     Candidate now = state.result.trials[ranking.front()].candidate;
+    now.replayed.reset();  // its neighbors have estimates alone
     double energy = state.score(now);
     double scale = 0.0;
     std::vector<Candidate> visited;

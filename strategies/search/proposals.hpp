@@ -28,6 +28,8 @@ public:
   [[nodiscard]] double score(const Candidate& candidate) const;
   /// Indices of trials that ran, the fastest first.
   [[nodiscard]] std::vector<std::size_t> fastest() const;
+  /// Those of them that others may be derived from: builders only where none can be outside of the space.
+  [[nodiscard]] std::vector<std::size_t> parents() const;
 
   const SearchProblem& problem;
   const SearchOptions& options;

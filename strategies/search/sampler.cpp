@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "base/error.hpp"
 #include "strategies/families.hpp"
@@ -252,6 +253,16 @@ void StrategySampler::deal_servers(Strategy& strategy, const std::vector<Variabl
   for (std::size_t i = 0; i < dealt.size(); ++i) shards.synchronizers[i]->server = hosts_[serving[dealt[i]]];
 }
 
+void StrategySampler::keep_servers(Strategy& strategy, Decisions& decisions) const {
+  if (space_.servers == 0) return;
+  std::set<Place> serving;
+  for (const auto* shard : ShardsBy<PsSynchronizer>(strategy, target_.model).synchronizers) serving.insert(shard->server);
+  if (static_cast<std::int64_t>(serving.size()) <= space_.servers) return;
+  std::vector<VariableId> all(strategy.variables.size());
+  std::iota(all.begin(), all.end(), VariableId{0});
+  deal_servers(strategy, all, decisions);
+}
+
 void StrategySampler::deal_groups(Strategy& strategy, Decisions& decisions) const {
   const ShardsBy<AllReduceSynchronizer> shards(strategy, target_.model);
   if (shards.bytes.empty() || strategy.graph.fusion.kind != FusionKind::Groups) return;
@@ -281,6 +292,7 @@ void StrategySampler::redraw_variables(Strategy& strategy, Decisions& decisions)
   shares.factors = all_or_none(shares.factors);
   for (const VariableId id : chosen) strategy.variables[id] = draw_variable(id, shares, decisions);
   deal_servers(strategy, chosen, decisions);
+  keep_servers(strategy, decisions);
 }
 
 Strategy StrategySampler::mutated(const Strategy& strategy, Decisions& decisions) const {
@@ -320,6 +332,7 @@ Strategy StrategySampler::crossed(const Strategy& a, const Strategy& b, Decision
   const std::size_t first = decisions.below(out.variables.size());
   const std::size_t last = first + 1 + decisions.below(out.variables.size() - first);
   for (std::size_t id = first; id < last; ++id) out.variables[id] = b.variables[id];
+  keep_servers(out, decisions);
   return out;
 }
 

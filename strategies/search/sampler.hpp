@@ -57,6 +57,8 @@ private:
   [[nodiscard]] Synchronizer draw_synchronizer(const Variable& variable, const Shares& shares,
                                                Decisions& decisions) const;
   void deal_servers(Strategy& strategy, const std::vector<VariableId>& of, Decisions& decisions) const;
+  /// Deals all shards anew where they are on more hosts than may serve.
+  void keep_servers(Strategy& strategy, Decisions& decisions) const;
   void deal_groups(Strategy& strategy, Decisions& decisions) const;
   void redraw_variables(Strategy& strategy, Decisions& decisions) const;
 

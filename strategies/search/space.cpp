@@ -99,6 +99,7 @@ const std::vector<OptionInfo>& space_dimensions() {
 SearchSpace make_space(const std::map<std::string, std::string>& given, const Cluster& cluster) {
   const Options options("the search space", space_dimensions(), given);
   SearchSpace out;
+  out.is_given = !given.empty();
   out.schedules = options.some_of("schedules", schedule_words());
   out.synchronizers = options.some_of("synchronizers", kSynchronizers);
   out.partition_above = options.bytes("partition_above", 0);

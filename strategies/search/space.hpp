@@ -38,6 +38,8 @@ enum class GroupRule {
 
 /// Values of every dimension. Each list has at least one.
 struct SearchSpace {
+  /// Whoever asked said values: what builders do may be outside of it, so that nothing is derived from them.
+  bool is_given = false;
   std::vector<Schedule> schedules;
   std::vector<SynchronizerKind> synchronizers;
   Bytes partition_above;    ///< variables with fewer bytes stay whole

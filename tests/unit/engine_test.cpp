@@ -2,6 +2,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "sim/engine/enough_steps.hpp"
 #include "sim/engine/flow_network.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab_run.hpp"
@@ -236,8 +237,8 @@ TEST_CASE("a cold first step that equals the second by accident ends nothing", "
   CHECK(replay(plan, cluster, {.record = true}).steps == std::vector<Seconds>{Seconds{2.0}, Seconds{2.0}});
 }
 
-TEST_CASE("a step that keeps changing is the mean of its later half", "[engine]") {
-  // Three timers cut short: steps of 3, 3 and 2. Not steady; the later two make 2.5. One alone is what it is.
+TEST_CASE("a step that keeps changing is the slope of its ends", "[engine]") {
+  // Three timers cut short: steps of 3, 3 and 2. Not steady; ends at 3, 6 and 8 lie along 2.5. One alone is what it is.
   const Cluster cluster = lab_cluster(1, 1);
   const Plan plan = three_timers();
   const Prediction cut = replay(plan, cluster, {.max_iterations = 3});
@@ -247,6 +248,13 @@ TEST_CASE("a step that keeps changing is the mean of its later half", "[engine]"
   const Prediction cold = replay(plan, cluster, {.max_iterations = 1});
   CHECK(!cold.steady);
   CHECK(cold.step == Seconds{3.0});
+  // Twelve ends: the first three do not count. Steps of 4 and 6 in turn are 5 on average, whichever comes last; one end
+  // of nine that is late by 1.2 in the end changes it by 4 / 60 of that, and the mean of the last six by 1 / 6.
+  std::vector<Seconds> ends;
+  for (int i = 0; i < 12; ++i) ends.emplace_back(5.0 * i + (i % 2 == 0 ? 10.0 : 11.0));
+  CHECK_THAT(detail::steady_pace(ends).value(), WithinRel(5.0, 1e-12));
+  ends.back() += Seconds{1.2};
+  CHECK_THAT(detail::steady_pace(ends).value(), WithinRel(5.08, 1e-12));
 }
 
 TEST_CASE("a replay tells how far it is, and is the same", "[engine]") {

@@ -80,7 +80,7 @@ TEST_CASE("the same seed draws the same strategies, another one others", "[searc
   CHECK_FALSE(third(1) == third(2));
 }
 
-TEST_CASE("dimensions restrict what is drawn", "[search]") {
+TEST_CASE("dimensions restrict what is drawn, changed and crossed", "[search]") {
   const Problem problem = problem_of("vgg16", "g4dn.12xlarge", 16);
   const auto space = make_space({{"schedules", "read-at-start"},
                                  {"synchronizers", "parameter-server"},
@@ -93,8 +93,10 @@ TEST_CASE("dimensions restrict what is drawn", "[search]") {
   const StrategySampler sampler(space, {problem.model, problem.cluster, 16});
   RandomDecisions decisions(3);
   std::size_t most_shards = 0;
-  for (int i = 0; i < 50; ++i) {
-    const Strategy strategy = sampler.draw(decisions);
+  Strategy strategy;
+  for (int i = 0; i < 100; ++i) {
+    strategy = i % 3 == 0 ? sampler.draw(decisions) : sampler.mutated(strategy, decisions);
+    if (i % 5 == 4) strategy = sampler.crossed(strategy, sampler.draw(decisions), decisions);
     std::set<Place> servers;
     CHECK(strategy.graph.pull_at_step_start);
     for (const VariableStrategy& entry : strategy.variables) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <stdexcept>
 
 #include "base/error.hpp"
@@ -121,6 +122,25 @@ TEST_CASE("a search tries builders first, then no strategy twice, as often as as
   };
   CHECK(again(5) == ids_of(result));
   CHECK(again(6) != ids_of(result));
+}
+
+TEST_CASE("a search stays in the space that it is given, wherever builders are", "[search]") {
+  // `ps` reads at the start of a step, `ddp` has no servers: both are outside.
+  Lab lab({{"schedules", "wait-free"}, {"synchronizers", "parameter-server"}, {"servers", "1"}});
+  const auto method =
+      GENERATE(SearchMethod::Random, SearchMethod::Mutate, SearchMethod::AutoSync, SearchMethod::Anneal);
+  const SearchResult result = search(
+      lab.problem(), {.method = method, .trials = 30, .round = 10, .candidates = 100, .diversity = 0.0, .seed = 5});
+  REQUIRE(result.trials.size() == 2 + 30);
+  for (std::size_t i = 2; i < result.trials.size(); ++i) {
+    const Strategy& strategy = result.trials[i].candidate.strategy;
+    CAPTURE(i, result.trials[i].candidate.origin);
+    REQUIRE(schedule_of(strategy) == Schedule::WaitFree);
+    std::set<Place> servers;
+    for (const VariableStrategy& entry : strategy.variables)
+      for (const Shard& shard : entry.shards) servers.insert(std::get<PsSynchronizer>(shard.synchronizer).server);
+    REQUIRE(servers.size() == 1);
+  }
 }
 
 TEST_CASE("what does not fit into memory is not tried, what cannot run counts as tried", "[search]") {

@@ -216,7 +216,7 @@ private:
       out.how = fmt::format("mean of {} runs more", kTimes);
       return out;
     }
-    std::vector<const Trial*> trials = shortlist(result, 1, 1);
+    std::vector<const Trial*> trials = shortlist(result, 3, 1);
     if (flags_.evaluator == kEstimate) {
       Winners replayed = fastest_again(shortlist(result, 8, 4), 1, again(simulated(*replays_)));
       trials = {replayed.best};

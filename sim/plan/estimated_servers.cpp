@@ -94,7 +94,7 @@ void EstimatedServers::cut() {
       if (ps == nullptr) continue;
       const double bytes = wire_bytes(variable, how, shard.elements, gradients);
       const auto same = std::find_if(served_.begin() + static_cast<std::ptrdiff_t>(first), served_.end(),
-                                     [&](const Served& one) { return one.ps.server == ps->server; });
+                                     [&](const Served& one) { return one.ps == *ps; });
       if (same != served_.end()) {
         same->bytes += bytes;
         same->messages += 1.0;

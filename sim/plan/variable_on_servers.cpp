@@ -1,7 +1,6 @@
 #include "sim/plan/variable_on_servers.hpp"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "sim/plan/compile.hpp"
@@ -39,21 +38,25 @@ void VariableOnServers::write_pull(OpId start) {
     for (const Piece& piece : pieces_) finish(reduce_on_gpus(piece));
     return;
   }
-  if (!refreshed_.empty()) return finish(copy_to_device(total_bytes(), {start}, label(0)));
-  std::vector<OpId> arrived;
+  std::vector<OpId> arrived;  // on hosts, whose devices get all of it in one copy
+  double bytes = 0.0;
+  if (!refreshed_.empty()) arrived.push_back(start);
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
+    const bool on_host = piece.how.local_replication;
+    if (on_host) bytes += piece.bytes;
+    if (on_host && !refreshed_.empty()) continue;
     const After fresh = start >= 0 ? After{start, 0} : updates_[i];
     const OpId pulled = pull(piece, fresh);
-    if (piece.how.local_replication && scheduled()) {
+    if (on_host && scheduled()) {
       finish(copy_to_device(piece.bytes, {pulled}, label(piece.number)));
-    } else if (piece.how.local_replication) {
+    } else if (on_host) {
       arrived.push_back(pulled);
     } else {
       finish(pulled);
     }
   }
-  if (!arrived.empty()) finish(copy_to_device(total_bytes(), arrived, label(0)));
+  if (!arrived.empty()) finish(copy_to_device(bytes, arrived, label(0)));
 }
 
 bool VariableOnServers::scheduled() const {
@@ -83,19 +86,18 @@ bool VariableOnServers::stays_on_gpus() const {
 }
 
 void VariableOnServers::cut() {
-  std::map<Place, std::size_t> piece_of_server;
   const auto limit = static_cast<double>(w_.strategy.graph.scheduling.partition.count);
   for (const Shard& shard : how_.shards) {
     const auto* ps = std::get_if<PsSynchronizer>(&shard.synchronizer);
     if (ps == nullptr) continue;
     const double bytes = wire_bytes(variable_, how_, shard.elements, w_.gradients());
-    const auto found = piece_of_server.find(ps->server);
-    if (!scheduled() && found != piece_of_server.end()) {
-      pieces_[found->second].bytes += bytes;
-      ++pieces_[found->second].messages;
+    const auto same =
+        std::find_if(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.how == *ps; });
+    if (!scheduled() && same != pieces_.end()) {
+      same->bytes += bytes;
+      ++same->messages;
       continue;
     }
-    piece_of_server[ps->server] = pieces_.size();
     const int parts = pieces_of(bytes, limit);
     for (int part = 0; part < parts; ++part)
       pieces_.push_back({*ps, bytes / parts, 1, pieces_.size(), w_.plan.tensors++});

@@ -45,7 +45,8 @@ private:
   /// On one machine there is nothing to send: GPUs that sum and update by themselves need no server (BytePS).
   [[nodiscard]] bool stays_on_gpus() const;
 
-  /// Shards of one variable that go to one server travel back to back, unless a scheduler handles them one by one.
+  /// Shards of one variable that one server keeps in the same way travel back to back, unless a scheduler handles them
+  /// one by one.
   void cut();
   /// A copy between each device and its host, on the engine of that direction.
   [[nodiscard]] Op copy(End from, End to, double bytes, const std::string& text) const;

@@ -164,7 +164,7 @@ public:
   [[nodiscard]] bool asks_ranker() const override { return true; }
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
     const std::vector<std::size_t> ranking = state.parents();
-    if (ranking.empty()) return RandomProposals().next(state, count);
+    if (ranking.empty()) return AutoSyncProposals().next(state, count);
     std::vector<Candidate> children;
     for (int i = 0; i < state.options.candidates; ++i) {
       auto child = child_of(state, ranking);
@@ -199,7 +199,7 @@ public:
   [[nodiscard]] bool asks_ranker() const override { return true; }
   std::vector<Candidate> next(SearchState& state, std::size_t count) override {
     const std::vector<std::size_t> ranking = state.parents();
-    if (ranking.empty()) return RandomProposals().next(state, count);
+    if (ranking.empty()) return AutoSyncProposals().next(state, count);
     Candidate now = state.result.trials[ranking.front()].candidate;
     now.replayed.reset();  // its neighbors have estimates alone
     double energy = state.score(now);

@@ -2,6 +2,7 @@
 #include "sim/plan/compile.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 #include "tests/support/catch.hpp"
@@ -70,6 +71,33 @@ TEST_CASE("with local aggregation and a proxy one message per host goes each way
   CHECK(ops_of(devices, Phase::Push, OpKind::Transfer).at(0)->grouping == kEachRank);
   CHECK(ops_of(devices, Phase::Pull, OpKind::Transfer).at(0)->grouping == kEachRank);
   CHECK(ops_of(devices, Phase::Copy, OpKind::Transfer).empty());
+}
+
+TEST_CASE("devices get all of a variable of which hosts keep a part", "[plan][compile]") {
+  // 400 B on one server, 240 of them refreshed on hosts: these come to each host once and from there to its devices,
+  // the other 160 to every device.
+  const LabModel lab{{.bytes = 400}};
+  const Cluster cluster = lab_cluster(2, 4, {}, 1);
+  PsSynchronizer kept;
+  kept.server = {2, -1};
+  kept.local_replication = true;
+  PsSynchronizer read = kept;
+  read.local_replication = false;
+  Strategy strategy = lab_strategy(lab.model, 8, kept);
+  strategy.variables[0].shards = {{.elements = 60, .synchronizer = kept}, {.elements = 40, .synchronizer = read}};
+  strategy.variables[0].partition_axis = 0;
+  for (const bool at_start : {false, true}) {
+    CAPTURE(at_start);
+    strategy.graph.pull_at_step_start = at_start;
+    const Plan plan = compiled(lab, cluster, strategy);
+    std::map<GroupingId, double> pulled;
+    for (const Op* op : ops_of(plan, Phase::Pull, OpKind::Transfer)) pulled[op->grouping] += op->bytes();
+    CHECK(pulled == std::map<GroupingId, double>{{kEachRank, 160.0}, {kEachNode, 240.0}});
+    double to_device = 0.0;
+    for (const Op* op : ops_of(plan, Phase::Copy, OpKind::Transfer))
+      if (op->transfer().to.kind == End::Kind::Device) to_device += op->bytes();
+    CHECK(to_device == 240.0);
+  }
 }
 
 TEST_CASE("scheduled queues hold whatever is sent", "[plan][compile]") {

@@ -164,6 +164,16 @@ bool are_trials(const std::vector<std::string>& files) {
   return count != 0;
 }
 
+/// Whether a row of one of these tables is of a cluster with this name.
+bool have_cluster(const std::vector<std::string>& files, const std::string& name) {
+  return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+    const CsvTable table = CsvTable::load(file);
+    for (std::size_t row = 0; row < table.size(); ++row)
+      if (table.cell(row, "cluster") == name) return true;
+    return false;
+  });
+}
+
 void learn_from_trials(const CalibrateFlags& flags) {
   const std::pair<const char*, bool> others[] = {{"--score", !flags.score.empty()},  {"--fit", !flags.fit.empty()},
                                                  {"--set", !flags.settings.empty()}, {"--prior", !flags.prior.empty()},
@@ -173,7 +183,11 @@ void learn_from_trials(const CalibrateFlags& flags) {
     if (given)
       throw InputError(fmt::format("{}: trials fit no number of a cluster, so that it says nothing here", name));
   std::vector<ColumnFilter> where;
-  if (!flags.cluster.empty()) where.push_back({.column = "cluster", .values = {find_cluster(flags.cluster).name}});
+  if (!flags.cluster.empty()) {
+    // A testbed has no file; its trials have its name.
+    const bool named = flags.cluster.find('/') == std::string::npos && have_cluster(flags.from, flags.cluster);
+    where.push_back({.column = "cluster", .values = {named ? flags.cluster : find_cluster(flags.cluster).name}});
+  }
   for (const auto& text : flags.rows) where.push_back(parse_filter(text));
   learn_correction_of(flags.from, where, flags.out);
 }

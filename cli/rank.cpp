@@ -9,6 +9,7 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
+#include "base/progress_bar.hpp"
 #include "base/wrap.hpp"
 #include "cli/commands.hpp"
 #include "cli/outputs.hpp"
@@ -221,7 +222,13 @@ void run_rank(RankFlags& flags) {
   const auto rows = rows_of(flags.tables);
   const auto sources = rows_of(flags.sources);
   flags.options.rankers = kinds_of(flags, have_segments(rows) && have_segments(sources));
+  std::optional<ProgressBar> bar;
+  flags.options.progress = [&](std::size_t done, std::size_t all) {
+    if (!bar) bar.emplace(all);
+    bar->set(done);
+  };
   const RankStudy study = study_rankers(rows, sources, flags.options);
+  bar.reset();
   if (study.domains.empty())
     throw InputError(fmt::format("nothing to rank: no table has {} rows with a step time and the same model, cluster, "
                                  "workers, batch and evaluator",

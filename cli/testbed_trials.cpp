@@ -129,7 +129,7 @@ private:
 
   static void expect_patience(int status, int failures, const std::string& said) {
     if (WIFEXITED(status) && WEXITSTATUS(status) == kCannotStart)
-      throw CapabilityError(fmt::format("search --evaluator testbed needs {}", hardware_program()));
+      throw CapabilityError(fmt::format("search --evaluator measure needs {}", hardware_program()));
     const bool is_finding = WIFEXITED(status) && WEXITSTATUS(status) == static_cast<int>(ExitCode::Capability);
     if (is_finding || failures >= kMostFailures) {
       const std::size_t error = said.rfind("error: ");

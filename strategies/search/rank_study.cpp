@@ -56,7 +56,10 @@ using Sources = std::map<RankerKind, std::unique_ptr<Ranker>>;
 
 class Study {
 public:
-  Study(RankStudy& out, const RankStudyOptions& options) : out_(out), options_(options) {}
+  Study(RankStudy& out, const RankStudyOptions& options, std::size_t domains)
+      : out_(out),
+        options_(options),
+        tasks_(domains * static_cast<std::size_t>(options.seeds) * options.rankers.size() * options.train.size()) {}
 
   void learn_elsewhere(const Rows& source) {
     out_.source = source.size();
@@ -79,7 +82,10 @@ public:
                             .held_out = static_cast<int>(split.held.size())};
       add_simulations(base, split);
       for (const RankerKind kind : options_.rankers)
-        for (const int train : options_.train) add_ranker(base, split, kind, train);
+        for (const int train : options_.train) {
+          add_ranker(base, split, kind, train);
+          if (options_.progress) options_.progress(++done_, tasks_);
+        }
     }
     out_.domains.push_back(domain);
     out_.trials += rows.size();
@@ -129,6 +135,8 @@ private:
 
   RankStudy& out_;
   const RankStudyOptions& options_;
+  std::size_t tasks_;
+  std::size_t done_ = 0;
   Sources sources_;
 };
 
@@ -162,7 +170,7 @@ RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<Tri
       elsewhere.push_back(row);
     }
   }
-  Study study(out, options);
+  Study study(out, options, domains.size());
   study.learn_elsewhere(elsewhere);
   for (const auto& [domain, all] : domains) {
     const Rows members = without_repeats(all);

@@ -1,6 +1,8 @@
 // How well rankers order strategies that they have not seen.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,8 @@ struct RankStudyOptions {
   std::vector<int> train{20, 50, 100, 200};  ///< trials that are learned; 0: what is learned elsewhere alone
   int seeds = 5;
   double held_out = 0.3;  ///< share of the trials of a domain
+  /// Called after each task, one ranker on one domain with one number of trials by one seed: how many are done of all.
+  std::function<void(std::size_t done, std::size_t all)> progress = {};
 };
 
 /// One ranker on the trials of one domain that one seed holds out.

@@ -83,7 +83,8 @@ bool crosses_nodes(const Plan& plan, GroupingId grouping) {
   for (int rank = 1; rank < plan.rank_count(); ++rank) {
     const int group = groups.group_of(rank);
     const int first = group < 0 ? rank : groups.ranks(group).front();
-    if (plan.ranks[static_cast<std::size_t>(first)].node != plan.ranks[static_cast<std::size_t>(rank)].node) return true;
+    if (plan.ranks[static_cast<std::size_t>(first)].node != plan.ranks[static_cast<std::size_t>(rank)].node)
+      return true;
   }
   return false;
 }

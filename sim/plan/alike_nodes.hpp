@@ -16,10 +16,10 @@ bool crosses_nodes(const Plan& plan, GroupingId grouping);
 /// differ in their links or their number of ranks. Empty when they are; their devices may differ all the same.
 std::string nodes_differ(const Plan& plan, const Cluster& cluster);
 
-/// Why a collective of one group, which has ranks on several of the nodes, makes interchangeable ones differ. Empty when
-/// it does not. In a double tree, a node has children in one of the trees only. So they differ where its first and its
-/// last rank in the group, which lead it in one tree each, reach the network in different ways, or where what leaves
-/// the node competes with what goes on inside.
+/// Why a collective of one group, which has ranks on several of the nodes, makes interchangeable ones differ. Empty
+/// when it does not. In a double tree, a node has children in one of the trees only. So they differ where its first and
+/// its last rank in the group, which lead it in one tree each, reach the network in different ways, or where what
+/// leaves the node competes with what goes on inside.
 std::string ranks_differ(const CollectiveKind& kind, std::span<const int> group, const Plan& plan,
                          const Cluster& cluster);
 

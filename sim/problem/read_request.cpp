@@ -98,8 +98,9 @@ std::int64_t batch_for(const ReadRequest& read, const PredictRequest& request) {
   // How many ranks share out a replica does not depend on its samples.
   const std::int64_t replicas = find_strategy_for(read, request, 1).graph.batches();
   if (*request.global_batch % replicas != 0)
-    throw InputError(fmt::format("--global-batch {}: does not divide among {} replicas", *request.global_batch, replicas),
-                     fmt::format("choose a multiple of {}", replicas));
+    throw InputError(
+        fmt::format("--global-batch {}: does not divide among {} replicas", *request.global_batch, replicas),
+        fmt::format("choose a multiple of {}", replicas));
   return *request.global_batch / replicas;
 }
 

@@ -34,11 +34,11 @@ std::vector<Mesh> meshes_of(const LayoutSpace& space, const LayoutTask& task) {
         out.push_back({tensor, pipeline});
     }
   if (out.empty())
-    throw InputError(fmt::format("{} tensor-parallel ranks times {} stages: no product divides {} workers into "
-                                 "replicas among which {} samples of a step divide",
-                                 fmt::join(space.tensor, ", "), fmt::join(space.pipeline, ", "), task.workers,
-                                 task.samples),
-                     "choose others with --set space.tensor, --set space.pipeline or --global-batch");
+    throw InputError(
+        fmt::format("{} tensor-parallel ranks times {} stages: no product divides {} workers into "
+                    "replicas among which {} samples of a step divide",
+                    fmt::join(space.tensor, ", "), fmt::join(space.pipeline, ", "), task.workers, task.samples),
+        "choose others with --set space.tensor, --set space.pipeline or --global-batch");
   return out;
 }
 

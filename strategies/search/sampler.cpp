@@ -256,7 +256,8 @@ void StrategySampler::deal_servers(Strategy& strategy, const std::vector<Variabl
 void StrategySampler::keep_servers(Strategy& strategy, Decisions& decisions) const {
   if (space_.servers == 0) return;
   std::set<Place> serving;
-  for (const auto* shard : ShardsBy<PsSynchronizer>(strategy, target_.model).synchronizers) serving.insert(shard->server);
+  for (const auto* shard : ShardsBy<PsSynchronizer>(strategy, target_.model).synchronizers)
+    serving.insert(shard->server);
   if (static_cast<std::int64_t>(serving.size()) <= space_.servers) return;
   std::vector<VariableId> all(strategy.variables.size());
   std::iota(all.begin(), all.end(), VariableId{0});

@@ -92,8 +92,7 @@ std::vector<std::size_t> SearchState::fastest() const {
 
 std::vector<std::size_t> SearchState::parents() const {
   std::vector<std::size_t> out = fastest();
-  if (problem.sampler.space().is_given)
-    std::erase_if(out, [&](std::size_t i) { return result.trials[i].round == 0; });
+  if (problem.sampler.space().is_given) std::erase_if(out, [&](std::size_t i) { return result.trials[i].round == 0; });
   return out;
 }
 

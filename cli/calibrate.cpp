@@ -185,7 +185,7 @@ void learn_from_trials(const CalibrateFlags& flags) {
   std::vector<ColumnFilter> where;
   if (!flags.cluster.empty()) {
     // A testbed has no file; its trials have its name.
-    const bool named = flags.cluster.find('/') == std::string::npos && have_cluster(flags.from, flags.cluster);
+    const bool named = have_cluster(flags.from, flags.cluster);
     where.push_back({.column = "cluster", .values = {named ? flags.cluster : find_cluster(flags.cluster).name}});
   }
   for (const auto& text : flags.rows) where.push_back(parse_filter(text));

@@ -27,7 +27,7 @@ bool EnoughSteps::reached(std::size_t ends, double error) {
   return false;
 }
 
-Seconds steady_pace(const std::vector<Seconds>& ends) {
+Seconds pace_of_ends(const std::vector<Seconds>& ends) {
   if (ends.size() == 1) return ends.front();
   const std::size_t first = ends.size() / 4;
   const auto count = static_cast<double>(ends.size() - first);

@@ -43,6 +43,6 @@ private:
 /// Seconds a step, of steps that end at these times and keep changing though nothing is drawn: the slope of the line
 /// through all ends but the first quarter (least squares). What ends late in one step makes the next one short, so that
 /// the mean of the same steps rests on the chance of two ends.
-Seconds steady_pace(const std::vector<Seconds>& ends);
+Seconds pace_of_ends(const std::vector<Seconds>& ends);
 
 }  // namespace simsync::detail

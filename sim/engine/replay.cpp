@@ -325,7 +325,7 @@ void Replay::find_step(Prediction& out) const {
   }
   if (plan_.steps_vary()) return find_mean(out);
   SIMSYNC_ASSERT(!out.steps.empty());
-  out.step = steady_ ? out.steps.back() : steady_pace(iteration_end_);
+  out.step = steady_ ? out.steps.back() : pace_of_ends(iteration_end_);
   out.steady = steady_;
 }
 

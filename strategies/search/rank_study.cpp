@@ -170,17 +170,19 @@ RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<Tri
       elsewhere.push_back(row);
     }
   }
-  Study study(out, options, domains.size());
-  study.learn_elsewhere(elsewhere);
+  std::vector<std::pair<TrialDomain, Rows>> ranked;
   for (const auto& [domain, all] : domains) {
-    const Rows members = without_repeats(all);
+    Rows members = without_repeats(all);
     out.repeated += all.size() - members.size();
     if (members.size() < kFewestOfDomain) {
       out.of_small_domains += members.size();
     } else {
-      study.add_domain(domain, members);
+      ranked.emplace_back(domain, std::move(members));
     }
   }
+  Study study(out, options, ranked.size());
+  study.learn_elsewhere(elsewhere);
+  for (const auto& [domain, members] : ranked) study.add_domain(domain, members);
   return out;
 }
 

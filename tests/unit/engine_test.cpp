@@ -252,9 +252,9 @@ TEST_CASE("a step that keeps changing is the slope of its ends", "[engine]") {
   // of nine that is late by 1.2 in the end changes it by 4 / 60 of that, and the mean of the last six by 1 / 6.
   std::vector<Seconds> ends;
   for (int i = 0; i < 12; ++i) ends.emplace_back(5.0 * i + (i % 2 == 0 ? 10.0 : 11.0));
-  CHECK_THAT(detail::steady_pace(ends).value(), WithinRel(5.0, 1e-12));
+  CHECK_THAT(detail::pace_of_ends(ends).value(), WithinRel(5.0, 1e-12));
   ends.back() += Seconds{1.2};
-  CHECK_THAT(detail::steady_pace(ends).value(), WithinRel(5.08, 1e-12));
+  CHECK_THAT(detail::pace_of_ends(ends).value(), WithinRel(5.08, 1e-12));
 }
 
 TEST_CASE("a replay tells how far it is, and is the same", "[engine]") {

@@ -70,9 +70,9 @@ void run_dataset(const DatasetFlags& flags) {
                              flags.merge.size() == 1 ? "" : "s");
     if (pairs.made < pairs.asked)
       std::cerr << fmt::format(
-          "note: {} of the {} pairs that were asked for are missing: no strategy fits, or a shard was ended early (its "
+          "note: {} of the {} pairs that were asked for {} missing: no strategy fits, or a shard was ended early (its "
           "command with --resume goes on)\n",
-          pairs.asked - pairs.made, pairs.asked);
+          pairs.asked - pairs.made, pairs.asked, pairs.asked - pairs.made == 1 ? "is" : "are");
     return;
   }
   if (!flags.exported.empty()) {

@@ -214,7 +214,7 @@ void run_predict(const PredictOptions& options) {
   for (const auto& note : problem.notes) std::cerr << "note: " << note << '\n';
   if (!prediction.steady && prediction.steps.size() > 1)
     std::cerr << "warning: the step time still changes by more than 0.1 % after " << prediction.steps.size()
-              << " iterations\n";
+              << " iterations and is their mean pace; --set iterations=N simulates more\n";
   constexpr double kTold = 0.03;
   if (prediction.step_error > kTold)
     std::cerr << fmt::format(

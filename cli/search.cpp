@@ -212,19 +212,19 @@ private:
     if (flags_.is_measured()) {
       constexpr int kSteps = 10;
       constexpr int kTimes = 2;
-      Winners out = fastest_again(shortlist(result, 3, 2), kTimes, again(runner_of(kSteps, progress)));
+      Winners out = fastest_again(result, shortlist(result, 3, 2), kTimes, again(runner_of(kSteps, progress)));
       out.how = fmt::format("mean of {} runs more", kTimes);
       return out;
     }
     std::vector<const Trial*> trials = shortlist(result, 3, 1);
     if (flags_.evaluator == kEstimate) {
-      Winners replayed = fastest_again(shortlist(result, 8, 4), 1, again(simulated(*replays_)));
+      Winners replayed = fastest_again(result, shortlist(result, 8, 4), 1, again(simulated(*replays_)));
       trials = {replayed.best};
       if (replayed.builder != nullptr && replayed.builder != replayed.best) trials.push_back(replayed.builder);
       if (replayed.best == nullptr) return replayed;
     }
     const auto reference = replaying_evaluator(problem_, Solver::SimGrid);
-    Winners out = fastest_again(trials, 1, again(simulated(*reference)));
+    Winners out = fastest_again(result, trials, 1, again(simulated(*reference)));
     out.how = "replayed on SimGrid";
     return out;
   }

@@ -70,6 +70,8 @@ void print_description(const std::string& title, const Strategy& strategy, const
 
 std::string gain_text(const Winners& winners) {
   const double gain = winners.builder_step / winners.step;
+  if (gain * kTold < 1.0)
+    return fmt::format("none: that builder is {:.3f}x as fast as the best found in the restricted space", 1.0 / gain);
   return gain < kTold ? "none: equally fast within 0.1 %" : fmt::format("{:.3f}x", gain);
 }
 
@@ -103,7 +105,7 @@ std::vector<const Trial*> shortlist(const SearchResult& result, std::size_t tria
   return out;
 }
 
-Winners fastest_again(const std::vector<const Trial*>& trials, int times, const RunAgain& run) {
+Winners fastest_again(const SearchResult& of, const std::vector<const Trial*>& trials, int times, const RunAgain& run) {
   std::vector<Strategy> strategies;
   for (const Trial* trial : trials) strategies.push_back(trial->candidate.strategy);
   std::vector<Seconds> sums(trials.size());
@@ -119,7 +121,7 @@ Winners fastest_again(const std::vector<const Trial*>& trials, int times, const 
   for (std::size_t i = 0; i < trials.size(); ++i) {
     const Seconds step = sums[i] / times;
     if (failed[i]) continue;
-    if (out.best == nullptr || step < out.step) {
+    if (of.is_inside(*trials[i]) && (out.best == nullptr || step < out.step)) {
       out.best = trials[i];
       out.step = step;
     }
@@ -127,6 +129,10 @@ Winners fastest_again(const std::vector<const Trial*>& trials, int times, const 
       out.builder = trials[i];
       out.builder_step = step;
     }
+  }
+  if (out.best == nullptr) {
+    out.best = out.builder;
+    out.step = out.builder_step;
   }
   return out;
 }
@@ -147,10 +153,9 @@ void print_report(const ReportedSearch& search, const SearchResult& result, cons
   print_line("trials", hit_rate(search, result));
   print_line("cost", cost_text(search, result));
   if (result.shard_curve) print_line("curve", curve_text(*result.shard_curve));
-  print_line("best",
-             fmt::format("{} ({}; its busiest resource alone is estimated at {:.0f} % of that), {}",
-                         format_seconds(winners.step), trial_name(*winners.best),
-                         100.0 * winners.best->candidate.estimate.bound / winners.step, winners.how));
+  print_line("best", fmt::format("{} ({}; its busiest resource alone is estimated at {:.0f} % of that), {}",
+                                 format_seconds(winners.step), trial_name(*winners.best),
+                                 100.0 * winners.best->candidate.estimate.bound / winners.step, winners.how));
   if (winners.builder != nullptr) {
     const bool is_only_one = search.options.method == SearchMethod::Shards;
     print_line(is_only_one ? "begins with" : "best builder",

@@ -28,10 +28,10 @@ using RunAgain = std::function<std::vector<std::optional<Seconds>>(const std::ve
 /// The fastest trials that are no builders, at most so many, and the fastest builders, at most so many.
 std::vector<const Trial*> shortlist(const SearchResult& result, std::size_t trials, std::size_t builders);
 
-/// Of these trials the fastest and the fastest builder, by the mean of so many `times` that all of them are run again.
-/// All are run once before any is run twice, so that slow changes of the machine hit all alike. What fails is left out.
-/// `how` is left to the caller.
-Winners fastest_again(const std::vector<const Trial*>& trials, int times, const RunAgain& run);
+/// Of these trials the fastest (as SearchResult::best) and the fastest builder, by the mean of so many `times` that all
+/// of them are run again. All are run once before any is run twice, so that slow changes of the machine hit all alike.
+/// What fails is left out. `how` is left to the caller.
+Winners fastest_again(const SearchResult& of, const std::vector<const Trial*>& trials, int times, const RunAgain& run);
 
 struct ReportedSearch {
   const PredictRequest& request;

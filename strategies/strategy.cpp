@@ -227,6 +227,17 @@ bool has_sharded(const Strategy& strategy) {
   return std::any_of(strategy.variables.begin(), strategy.variables.end(), is_sharded);
 }
 
+double updated_by_workers(const VariableStrategy& entry, const GraphStrategy& graph) {
+  std::int64_t all = 0;
+  std::int64_t here = 0;
+  for (const Shard& shard : entry.shards) {
+    all += shard.elements;
+    const bool served = std::holds_alternative<PsSynchronizer>(shard.synchronizer);
+    if (!served || graph.update_at == UpdateAt::Worker) here += shard.elements;
+  }
+  return all > 0 ? static_cast<double>(here) / static_cast<double>(all) : 1.0;
+}
+
 bool travels_sparse(const Variable& variable, const VariableStrategy& entry) {
   return variable.sparse && !entry.sparse_as_dense;
 }

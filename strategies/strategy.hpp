@@ -59,6 +59,9 @@ bool in_lock_step(const Strategy& strategy);
 /// Whether ranks hold shares of a variable (ShardedSynchronizer), and whether they do of any.
 bool is_sharded(const VariableStrategy& entry);
 bool has_sharded(const Strategy& strategy);
+/// The share of a variable's elements to which workers, not servers, apply the optimizer: each of them to all of these,
+/// or all of them together where ranks hold shares.
+double updated_by_workers(const VariableStrategy& entry, const GraphStrategy& graph);
 /// Whether only the looked-up rows of this variable's gradient travel.
 bool travels_sparse(const Variable& variable, const VariableStrategy& entry);
 

@@ -13,7 +13,8 @@ namespace simsync {
 /// spare, the first is all there is to know (unless `record` is set). Where steps vary (Plan::steps_vary): until their
 /// mean is known (EnoughSteps). Both are only read; neither is kept. Deterministic. Cost: O(ops x simulated groups)
 /// memory, O(flows x flows in flight) time.
-/// @throws PlanError when the plan does not fit the cluster, or `folded` was asked for and nodes differ.
+/// @throws PlanError when the plan does not fit the cluster, or `folded` was asked for and nodes cannot stand for each
+/// other (choose_folding).
 Prediction replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 
 }  // namespace simsync

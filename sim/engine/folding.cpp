@@ -114,14 +114,15 @@ std::string queues_join_nodes(const Plan& plan) {
   return {};
 }
 
-/// Nodes that some work or transfer of the plan is bound to.
+/// Nodes that some work or transfer of the plan is bound to. A mere wait has a place, too, and occupies nothing there.
 std::set<int> fixed_nodes(const Plan& plan) {
   std::set<int> out;
   const auto note = [&](const End& end) {
     if (end.is_fixed()) out.insert(end.place.node);
   };
   for (const Op& op : plan.ops) {
-    if (const auto* work = std::get_if<HostWork>(&op.body)) note(work->at);
+    const auto* work = std::get_if<HostWork>(&op.body);
+    if (work != nullptr && (work->action != HostAction::Wait || op.queue >= 0)) note(work->at);
     if (const auto* moved = std::get_if<Transfer>(&op.body)) {
       note(moved->from);
       note(moved->to);
@@ -198,14 +199,14 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
   if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
   const std::set<int> fixed = fixed_nodes(plan);
   // Below three nodes there is too little to save.
-  std::string why_not = plan.nodes.size() <= 2 ? "there are at most two nodes" : obstacle(plan, cluster, fixed);
+  std::string why_not = plan.nodes.size() <= 2 ? "the job has no more than two" : obstacle(plan, cluster, fixed);
   if (why_not.empty() && !fixed.empty() && options.solver != Solver::Native)
-    why_not = "with parameter servers it needs --set solver=native";
+    why_not = "with parameter servers that needs --set solver=native";
   Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : std::move(all);
   out.by_rank = options.solver == Solver::Native && !options.record && ranks_of_nodes_differ(plan, cluster).empty();
   if (out.by_rank) out.fidelity = Fidelity::Folded;
   if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)
-    throw PlanError("fidelity 'folded' is not exact here: " + why_not);
+    throw PlanError("fidelity 'folded': nodes cannot stand for each other here: " + why_not);
   return out;
 }
 

@@ -100,8 +100,9 @@ namespace {
 
 /// Bytes of a variable that each worker updates.
 double updated_bytes(const PlanWriter& writer, VariableId id) {
-  const bool sharded = is_sharded(writer.strategy.variables[id]);
-  return (sharded ? writer.update_share.at(writer.sum_of(id)) : 1.0) *
+  const VariableStrategy& how = writer.strategy.variables[id];
+  const double share = is_sharded(how) ? writer.update_share.at(writer.sum_of(id)) : 1.0;
+  return share * updated_by_workers(how, writer.strategy.graph) *
          static_cast<double>(writer.model.variable(id).bytes().count);
 }
 

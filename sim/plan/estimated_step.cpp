@@ -32,6 +32,7 @@ public:
       ahead_ += c_.forward[layer];
     }
     gates_.resize(c_.forward.size(), 0.0);
+    update_ = c_.update * updated_share();
     collect_messages();
     if (!messages_.empty()) servers_.beside_collectives();
   }
@@ -86,10 +87,7 @@ private:
   void order_by_priority();
   void note_arrival(const Message& message, std::vector<double>& arrived) const;
   double use_servers(const Pass& pass, std::vector<double>& arrived);
-  /// Whether workers apply the optimizer.
-  [[nodiscard]] bool updates_here() const {
-    return !messages_.empty() || (!servers_.empty() && graph_.update_at == UpdateAt::Worker);
-  }
+  [[nodiscard]] double updated_share() const;
   [[nodiscard]] StepLoads loads() const;
 
   const EstimateContext& c_;
@@ -100,6 +98,7 @@ private:
   double rebuild_ = 0.0;           ///< from sufficient factors
   double pass_ = 0.0;              ///< one backward pass
   double ahead_ = 0.0;             ///< one forward pass
+  double update_ = 0.0;            ///< of what workers apply the optimizer to
   Resource stream_;
   double stream_before_ = 0.0;  ///< when the stream was free of the step before
   double last_update_ = 0.0;    ///< of the step before, after its collectives
@@ -214,21 +213,20 @@ double EstimatedStep::iterate() {
   if (!graph_.pull_at_step_start) finish_messages();
   for (const Message& message : messages_) note_arrival(message, arrived);
   const double all = *std::max_element(arrived.begin(), arrived.end());
-  const double update = updates_here() ? c_.update : 0.0;
   device_free_ = pass.end + rebuild_;
   std::fill(gates_.begin(), gates_.end(), 0.0);
   if (graph_.gate == Gate::PerVariable) {
     // Updates of layers stand on the device before their forward passes.
-    device_free_ += update;
+    device_free_ += update_;
     gates_ = arrived;
     return device_free_;
   }
-  if (!graph_.pull_at_step_start) return device_free_ = std::max(pass.end, all) + update + rebuild_;
+  if (!graph_.pull_at_step_start) return device_free_ = std::max(pass.end, all) + update_ + rebuild_;
   // Reads begin when the servers are through; what collectives bring has until the first layer of the next step.
   start_ = std::max(pass.end, returned);
   if (messages_.empty()) return start_;
-  gates_.front() = pass.end + update;
-  last_update_ = update;
+  gates_.front() = pass.end + update_;
+  last_update_ = update_;
   return device_free_;
 }
 
@@ -298,6 +296,18 @@ double EstimatedStep::use_servers(const Pass& pass, std::vector<double>& arrived
   return returned;
 }
 
+/// Of the bytes of all variables.
+double EstimatedStep::updated_share() const {
+  double all = 0.0;
+  double here = 0.0;
+  for (const VariableStrategy& how : strategy_.variables) {
+    const auto bytes = static_cast<double>(c_.model.variable(how.variable).bytes().count);
+    all += bytes;
+    here += bytes * updated_by_workers(how, graph_);
+  }
+  return all > 0.0 ? here / all : 0.0;
+}
+
 StepLoads EstimatedStep::loads() const {
   StepLoads out;
   servers_.count(out);
@@ -305,7 +315,7 @@ StepLoads EstimatedStep::loads() const {
   for (Seconds* kind : {&out.copies, &out.worker_link, &out.server_link, &out.host_threads, &out.server_threads})
     *kind *= times;
   out.collectives = Seconds{times * stream_.busy};
-  out.compute = Seconds{c_.profile.micro_steps * (ahead_ + pass_) + (updates_here() ? c_.update : 0.0)};
+  out.compute = Seconds{c_.profile.micro_steps * (ahead_ + pass_) + update_};
   return out;
 }
 

@@ -18,9 +18,9 @@ void VariableOnServers::write_push() {
   cut();
   if (pieces_.empty()) return;
   if (stays_on_gpus()) return;
-  const bool aggregated = pieces_.front().how.local_aggregation;
+  const double aggregated = aggregated_bytes();
   OpId whole = -1;
-  if (aggregated && !scheduled()) whole = aggregate(total_bytes(), label(0));
+  if (aggregated > 0.0 && !scheduled()) whole = aggregate(aggregated, label(0));
   for (const Piece& piece : pieces_) {
     summed_.push_back(push(piece, whole));
     updates_.push_back(update(piece, summed_.back()));
@@ -63,9 +63,10 @@ bool VariableOnServers::scheduled() const {
   return w_.push >= 0 || w_.pull >= 0 || w_.strategy.graph.scheduling.partition.count > 0;
 }
 
-double VariableOnServers::total_bytes() const {
+double VariableOnServers::aggregated_bytes() const {
   double sum = 0.0;
-  for (const Piece& piece : pieces_) sum += piece.bytes;
+  for (const Piece& piece : pieces_)
+    if (piece.how.local_aggregation) sum += piece.bytes;
   return sum;
 }
 

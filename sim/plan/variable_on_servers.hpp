@@ -39,7 +39,7 @@ private:
   [[nodiscard]] bool scheduled() const;
   [[nodiscard]] std::string label(std::size_t number) const { return w_.label(id_, number, pieces_.size()); }
   [[nodiscard]] std::int32_t layer() const { return static_cast<std::int32_t>(variable_.layer); }
-  [[nodiscard]] double total_bytes() const;
+  [[nodiscard]] double aggregated_bytes() const;  ///< that hosts sum for their devices
   [[nodiscard]] int ranks_per_node() const;
   [[nodiscard]] bool on_gpu() const;
   /// On one machine there is nothing to send: GPUs that sum and update by themselves need no server (BytePS).

@@ -20,11 +20,10 @@ HeldVariable held_of_sharded(const Sharding& sharding, double share) {
 HeldVariable held(const Variable& variable, const VariableStrategy& entry, const GraphStrategy& graph) {
   const bool sparse = travels_sparse(variable, entry);
   const bool served = on_servers(entry);
-  const bool updates = !served || graph.update_at == UpdateAt::Worker;
+  const double updated = sparse ? 0.0 : updated_by_workers(entry, graph);
   const auto all_if = [](bool condition) { return condition ? 1.0 : 0.0; };
-  return {.weights = all_if(!(served && sparse)),
-          .gradient = all_if(updates && graph.gate == Gate::All && !sparse),
-          .state = all_if(updates && !sparse)};
+  return {
+      .weights = all_if(!(served && sparse)), .gradient = graph.gate == Gate::All ? updated : 0.0, .state = updated};
 }
 
 /// Sharded parameters that are whole at a time, and the gradients of one unit before they are reduced.

@@ -201,7 +201,7 @@ public:
     const std::vector<std::size_t> ranking = state.parents();
     if (ranking.empty()) return AutoSyncProposals().next(state, count);
     Candidate now = state.result.trials[ranking.front()].candidate;
-    now.replayed.reset();  // its neighbors have estimates alone
+    state.take_estimate(now);  // as of its neighbors
     double energy = state.score(now);
     double scale = 0.0;
     std::vector<Candidate> visited;

@@ -19,6 +19,8 @@ public:
   std::optional<Candidate> considered(Strategy strategy, std::string origin);
   /// Where trials are real runs: replays those that have not been replayed.
   void replay(std::vector<Candidate>& candidates) const;
+  /// From now on the candidate is scored by its estimate, whether it was replayed or not.
+  void take_estimate(Candidate& candidate) const;
   /// Whether it is new; it is not new again.
   bool note_new(Candidate& candidate);
   void add(Trial trial);

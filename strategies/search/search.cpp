@@ -32,9 +32,14 @@ std::optional<Candidate> SearchState::considered(Strategy strategy, std::string 
     ++result.too_large;
     return std::nullopt;
   }
-  out.features =
-      strategy_features(out.strategy, problem.sampler.target(), problem.samples, out.estimate, out.estimate.step);
+  take_estimate(out);
   return out;
+}
+
+void SearchState::take_estimate(Candidate& candidate) const {
+  candidate.replayed.reset();
+  candidate.features = strategy_features(candidate.strategy, problem.sampler.target(), problem.samples,
+                                         candidate.estimate, candidate.estimate.step);
 }
 
 void SearchState::replay(std::vector<Candidate>& candidates) const {
@@ -92,7 +97,8 @@ std::vector<std::size_t> SearchState::fastest() const {
 
 std::vector<std::size_t> SearchState::parents() const {
   std::vector<std::size_t> out = fastest();
-  if (problem.sampler.space().is_given) std::erase_if(out, [&](std::size_t i) { return result.trials[i].round == 0; });
+  if (problem.sampler.space().is_restricted)
+    std::erase_if(out, [&](std::size_t i) { return result.trials[i].round == 0; });
   return out;
 }
 
@@ -187,11 +193,12 @@ int affordable(const SearchState& state) {
   return static_cast<int>(std::clamp(std::floor(left / each), 1.0, 1e9));
 }
 
-const Trial* fastest_of(const std::vector<Trial>& trials, bool builders_only) {
+/// Of those that may be it.
+template <class MayBe>
+const Trial* fastest_of(const std::vector<Trial>& trials, const MayBe& may_be) {
   const Trial* best = nullptr;
   for (const Trial& trial : trials)
-    if (trial.step && (!builders_only || trial.round == 0) && (best == nullptr || *trial.step < *best->step))
-      best = &trial;
+    if (trial.step && may_be(trial) && (best == nullptr || *trial.step < *best->step)) best = &trial;
   return best;
 }
 
@@ -205,11 +212,12 @@ const Words<SearchMethod>& search_method_words() {
 }
 
 const Trial* SearchResult::best() const {
-  return fastest_of(trials, false);
+  const Trial* inside = fastest_of(trials, [&](const Trial& trial) { return is_inside(trial); });
+  return inside != nullptr ? inside : best_builder();
 }
 
 const Trial* SearchResult::best_builder() const {
-  return fastest_of(trials, true);
+  return fastest_of(trials, [](const Trial& trial) { return trial.round == 0; });
 }
 
 double shards_of(const Strategy& strategy) {
@@ -228,6 +236,7 @@ std::string strategy_id(const Strategy& strategy, const Model& model) {
 SearchResult search(const SearchProblem& problem, const SearchOptions& options) {
   SIMSYNC_ASSERT(options.round >= 1 && options.candidates >= 1);
   SearchState state(problem, options);
+  state.result.is_restricted = problem.sampler.space().is_restricted;
   const auto proposals = detail::make_proposals(options.method, problem);
   run(state, builders_of(state), 0);
   int left = options.trials;

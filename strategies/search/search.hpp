@@ -80,9 +80,13 @@ struct SearchResult {
   std::int64_t candidates = 0;            ///< that were estimated
   std::int64_t too_large = 0;             ///< of them, did not fit into memory
   std::optional<ShardCurve> shard_curve;  ///< of SearchMethod::Shards, when it has ended
+  bool is_restricted = false;             ///< SearchSpace::is_restricted
   Seconds cluster_time;  ///< that all trials take, or would take on the cluster: steps_per_trial steps each
 
-  /// The fastest; of equal ones the first. None: nothing ran.
+  /// Whether it is known to be in the space: of a restricted one, builders are not.
+  [[nodiscard]] bool is_inside(const Trial& trial) const { return !is_restricted || trial.round > 0; }
+  /// The fastest that is inside, or the fastest builder where none of these ran; of equal ones the first. None: nothing
+  /// ran.
   [[nodiscard]] const Trial* best() const;
   [[nodiscard]] const Trial* best_builder() const;
 };

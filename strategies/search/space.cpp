@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "strategies/names.hpp"
 #include "strategies/partition.hpp"
@@ -96,10 +97,33 @@ const std::vector<OptionInfo>& space_dimensions() {
   return kDimensions;
 }
 
-SearchSpace make_space(const std::map<std::string, std::string>& given, const Cluster& cluster) {
+namespace {
+
+template <class T>
+bool lacks(const std::vector<T>& values, const std::vector<T>& usual) {
+  return std::any_of(usual.begin(), usual.end(),
+                     [&](const T& value) { return std::find(values.begin(), values.end(), value) == values.end(); });
+}
+
+/// Some of the usual values of some dimension.
+bool lacks(const SearchSpace& space, const SearchSpace& usual) {
+  const auto most = [](std::int64_t count) { return count == 0 ? std::numeric_limits<std::int64_t>::max() : count; };
+  return lacks(space.schedules, usual.schedules) || lacks(space.synchronizers, usual.synchronizers) ||
+         space.partition_above > usual.partition_above || space.shards < usual.shards ||
+         (usual.any_axis && !space.any_axis) || lacks(space.compressors, usual.compressors) ||
+         lacks(space.local_replication, usual.local_replication) || lacks(space.server_rules, usual.server_rules) ||
+         most(space.servers) < most(usual.servers) || lacks(space.group_rules, usual.group_rules) ||
+         space.groups < usual.groups || lacks(space.fusions, usual.fusions) ||
+         lacks(space.algorithms, usual.algorithms) || lacks(space.stages, usual.stages) ||
+         lacks(space.buckets, usual.buckets) || lacks(space.thresholds, usual.thresholds) ||
+         lacks(space.cycles, usual.cycles) || lacks(space.pieces, usual.pieces) ||
+         lacks(space.credits, usual.credits) || lacks(space.units, usual.units) ||
+         lacks(space.shard_groups, usual.shard_groups);
+}
+
+SearchSpace read_space(const std::map<std::string, std::string>& given, const Cluster& cluster) {
   const Options options("the search space", space_dimensions(), given);
   SearchSpace out;
-  out.is_given = !given.empty();
   out.schedules = options.some_of("schedules", schedule_words());
   out.synchronizers = options.some_of("synchronizers", kSynchronizers);
   out.partition_above = options.bytes("partition_above", 0);
@@ -123,6 +147,14 @@ SearchSpace make_space(const std::map<std::string, std::string>& given, const Cl
   out.algorithms = options.text("algorithms") == kByLibrary
                        ? algorithms_of(cluster)
                        : options.some_of("algorithms", collective_algorithm_words());
+  return out;
+}
+
+}  // namespace
+
+SearchSpace make_space(const std::map<std::string, std::string>& given, const Cluster& cluster) {
+  SearchSpace out = read_space(given, cluster);
+  out.is_restricted = lacks(out, read_space({}, cluster));
   return out;
 }
 

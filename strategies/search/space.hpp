@@ -38,8 +38,9 @@ enum class GroupRule {
 
 /// Values of every dimension. Each list has at least one.
 struct SearchSpace {
-  /// Whoever asked said values: what builders do may be outside of it, so that nothing is derived from them.
-  bool is_given = false;
+  /// Some dimension lacks a value that it has by default: builders may be outside of the space, so that nothing is
+  /// derived from them and none of them is the best.
+  bool is_restricted = false;
   std::vector<Schedule> schedules;
   std::vector<SynchronizerKind> synchronizers;
   Bytes partition_above;    ///< variables with fewer bytes stay whole

@@ -313,7 +313,7 @@ TEST_CASE("a rank draws each profiled step equally often in a block of steps", "
     CHECK(longest_block(plan) == length);
     std::set<std::vector<double>> orders;
     for (const int rank : {0, 1, 2, 3}) {
-      const auto steps_from = [&](int first) {
+      const auto steps_from = [&, &length = length](int first) {
         std::vector<double> steps;
         for (int k = first; k < first + length; ++k) steps.push_back(compute_time(plan, op, rank, k).value());
         return steps;

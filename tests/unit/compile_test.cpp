@@ -10,6 +10,7 @@
 
 using namespace simsync;
 using namespace simsync::test;
+using Catch::Matchers::WithinRel;
 
 namespace {
 
@@ -97,6 +98,51 @@ TEST_CASE("devices get all of a variable of which hosts keep a part", "[plan][co
     for (const Op* op : ops_of(plan, Phase::Copy, OpKind::Transfer))
       if (op->transfer().to.kind == End::Kind::Device) to_device += op->bytes();
     CHECK(to_device == 240.0);
+  }
+}
+
+TEST_CASE("hosts sum the parts that they aggregate, in whatever order shards stand", "[plan][compile]") {
+  const LabModel lab{{.bytes = 400}};
+  const Cluster cluster = lab_cluster(2, 4, {}, 1);
+  PsSynchronizer summed;
+  summed.server = {2, -1};
+  PsSynchronizer sent = summed;
+  sent.local_aggregation = false;
+  const std::vector<Shard> shards{{.elements = 60, .synchronizer = summed}, {.elements = 40, .synchronizer = sent}};
+  for (const bool reversed : {false, true}) {
+    CAPTURE(reversed);
+    Strategy strategy = lab_strategy(lab.model, 8, summed);
+    strategy.variables[0].shards = reversed ? std::vector<Shard>(shards.rbegin(), shards.rend()) : shards;
+    strategy.variables[0].partition_axis = 0;
+    const Plan plan = compiled(lab, cluster, strategy);
+    double to_host = 0.0;
+    for (const Op* op : ops_of(plan, Phase::Copy, OpKind::Transfer))
+      if (op->transfer().to.kind == End::Kind::Host) to_host += op->bytes();
+    CHECK(to_host == 240.0);
+    std::map<GroupingId, double> pushed;
+    for (const Op* op : ops_of(plan, Phase::Push, OpKind::Transfer)) pushed[op->grouping] += op->bytes();
+    CHECK(pushed == std::map<GroupingId, double>{{kEachRank, 160.0}, {kEachNode, 240.0}});
+  }
+}
+
+TEST_CASE("workers update what is not on servers, and all of it where servers only sum", "[plan][compile]") {
+  LabModel lab{{.bytes = 400}};
+  lab.profile.update = Seconds{1.0};
+  const Cluster cluster = lab_cluster(2, 1, {}, 1);
+  PsSynchronizer ps;
+  ps.server = {2, -1};
+  Strategy strategy = lab_strategy(lab.model, 2, ps);
+  strategy.variables[0].shards = {{.elements = 95, .synchronizer = ps},
+                                  {.elements = 5, .synchronizer = AllReduceSynchronizer{}}};
+  strategy.variables[0].partition_axis = 0;
+  for (const auto& [at, share] : {std::pair{UpdateAt::Server, 0.05}, std::pair{UpdateAt::Worker, 1.0}}) {
+    strategy.graph.update_at = at;
+    CHECK(updated_by_workers(strategy.variables[0], strategy.graph) == share);
+    double updating = 0.0;
+    const Plan plan = compiled(lab, cluster, strategy);
+    for (const Op* op : ops_of(plan, Phase::Update, OpKind::Compute))
+      updating += std::get<Compute>(op->body).duration.value();
+    CHECK_THAT(updating, WithinRel(share, 1e-12));
   }
 }
 

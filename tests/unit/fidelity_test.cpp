@@ -1,4 +1,5 @@
 // Times of the collective algorithms against their closed forms, and the three fidelities against each other.
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
@@ -216,13 +217,32 @@ TEST_CASE("folded and fluid agree on DDP plans of ResNet-50, also with a straggl
   }
 }
 
+TEST_CASE("a framework that waits before it launches a collective binds no node: such plans fold",
+          "[engine][fidelity]") {
+  const Model model = find_model("resnet50");
+  const Profile profile = estimate_profile(model, Roofline{}, 32);
+  const Cluster cluster = homogeneous(8, 4);
+  const BuildRequest request = request_for(model, cluster, 32, {{"algorithm", "ring"}});
+  const Plan plan = compile(model, profile, cluster, build_strategy("horovod", request));
+  REQUIRE(std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+    const auto* work = std::get_if<HostWork>(&op.body);
+    return work != nullptr && work->action == HostAction::Wait && work->at.is_fixed();
+  }));
+  for (const Solver solver : {Solver::SimGrid, Solver::Native}) {
+    const Prediction fluid = replay(plan, cluster, {.fidelity = Fidelity::Fluid, .solver = solver});
+    const Prediction folded = replay(plan, cluster, {.fidelity = Fidelity::Folded, .solver = solver});
+    CHECK(folded.simulated_ranks < fluid.simulated_ranks);
+    CHECK_THAT(folded.step.value(), WithinRel(fluid.step.value(), 1e-9));
+  }
+}
+
 TEST_CASE("what cannot be folded says why", "[engine][fidelity]") {
   const LabModel lab{{.bytes = 4000}};
   const auto folded = [&](const Cluster& cluster, const Strategy& strategy) {
     return run(lab, cluster, strategy, {.fidelity = Fidelity::Folded});
   };
   CHECK_THROWS_WITH(folded(lab_cluster(4, 1, {}, 1), on_server(lab.model, 4, {4, -1})),
-                    ContainsSubstring("with parameter servers it needs --set solver=native"));
+                    ContainsSubstring("with parameter servers that needs --set solver=native"));
   CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::HalvingDoubling)),
                     ContainsSubstring("no power of two"));
   CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::BroadcastReduce)),

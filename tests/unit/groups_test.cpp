@@ -295,11 +295,14 @@ Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
   return plan;
 }
 
-bool has_tree_between_nodes(const Plan& plan) {
-  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
-    return op.kind() == OpKind::Collective && op.collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree &&
-           detail::crosses_nodes(plan, op.grouping);
-  });
+/// Among what crosses nodes is a double tree, and not that alone.
+bool has_tree_beside_others(const Plan& plan) {
+  const auto crosses = [&](const Op& op) { return detail::crosses_nodes(plan, op.grouping); };
+  const auto is_tree = [&](const Op& op) {
+    return op.kind() == OpKind::Collective && op.collective().algorithm == CollectiveAlgorithm::DoubleBinaryTree;
+  };
+  return std::count_if(plan.ops.begin(), plan.ops.end(), crosses) > 1 &&
+         std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) { return is_tree(op) && crosses(op); });
 }
 
 }  // namespace
@@ -326,11 +329,12 @@ TEST_CASE("random plans with groups fold as they are simulated in full, by both 
     CAPTURE(i);
     const Prediction full =
         replay(plan, cluster, {.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 1});
-    // Transfers beside a double tree may end earlier than on the busiest node, which stands for all.
-    const bool trees = has_tree_between_nodes(plan);
+    // The busiest node of a double tree stands for all: what others send beside it may take longer than is simulated.
+    const bool trees = has_tree_beside_others(plan);
     with_trees += trees ? 1 : 0;
     shorter += chosen.step.value() < (1.0 - 1e-9) * full.step.value() ? 1 : 0;
-    REQUIRE_THAT(chosen.step.value(), WithinRel(full.step.value(), trees ? 0.02 : 1e-9));
+    REQUIRE(chosen.step.value() <= (1.0 + 1e-9) * full.step.value());
+    REQUIRE(chosen.step.value() >= (1.0 - (trees ? 0.02 : 1e-9)) * full.step.value());
   }
   CHECK(folded > kPlans / 4);
   CHECK(with_trees > kPlans / 30);

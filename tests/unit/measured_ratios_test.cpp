@@ -116,5 +116,5 @@ TEST_CASE("mistakes in ratios are told with their place", "[ratios]") {
   key:  measured[1])"},
   };
   for (const auto& [text, expected] : cases)
-    CHECK(error_of([&] { (void)parse_calibration(calibration_with(text), "c.yaml"); }) == expected);
+    CHECK(error_of([&, &text = text] { (void)parse_calibration(calibration_with(text), "c.yaml"); }) == expected);
 }

@@ -141,6 +141,23 @@ TEST_CASE("a search stays in the space that it is given, wherever builders are",
       for (const Shard& shard : entry.shards) servers.insert(std::get<PsSynchronizer>(shard.synchronizer).server);
     REQUIRE(servers.size() == 1);
   }
+  REQUIRE(result.best() != nullptr);
+  CHECK(result.best()->round > 0);
+}
+
+TEST_CASE("a space is restricted by values that it lacks, not by those that it has as well", "[search]") {
+  const Cluster cluster = find_cluster("titanx-40gbe");
+  const auto restricts = [&](const std::string& dimension, const std::string& values) {
+    return make_space({{dimension, values}}, cluster).is_restricted;
+  };
+  CHECK_FALSE(make_space({}, cluster).is_restricted);
+  CHECK_FALSE(restricts("servers", "0"));
+  CHECK(restricts("servers", "3"));
+  CHECK_FALSE(restricts("shards", "1000"));
+  CHECK(restricts("shards", "1"));
+  CHECK(restricts("schedules", "wait-free"));
+  CHECK(restricts("any_axis", "false"));
+  CHECK_FALSE(restricts("credits", "0B,1B,4MB,16MB,64MB,256MB"));
 }
 
 TEST_CASE("what does not fit into memory is not tried, what cannot run counts as tried", "[search]") {

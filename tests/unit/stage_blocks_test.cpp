@@ -16,8 +16,6 @@ using namespace simsync;
 
 namespace {
 
-constexpr double kExact = 1e-12;
-
 BlockCosts equal_costs(int blocks, double before = 0.0, double after = 0.0) {
   return {std::vector<double>(static_cast<std::size_t>(blocks), 1.0), before, after};
 }

@@ -114,20 +114,19 @@ std::string queues_join_nodes(const Plan& plan) {
   return {};
 }
 
-/// Nodes that some work or transfer of the plan is bound to. A mere wait has a place, too, and occupies nothing there.
+/// Nodes that some work or transfer of the plan is bound to. A wait alone binds none: it has a place, but occupies
+/// nothing there. Beside servers it does, because they are told by a message that it is over.
 std::set<int> fixed_nodes(const Plan& plan) {
   std::set<int> out;
-  const auto note = [&](const End& end) {
-    if (end.is_fixed()) out.insert(end.place.node);
-  };
+  std::set<int> waiting;
   for (const Op& op : plan.ops) {
-    const auto* work = std::get_if<HostWork>(&op.body);
-    if (work != nullptr && (work->action != HostAction::Wait || op.queue >= 0)) note(work->at);
-    if (const auto* moved = std::get_if<Transfer>(&op.body)) {
-      note(moved->from);
-      note(moved->to);
-    }
+    if (const auto* work = std::get_if<HostWork>(&op.body); work != nullptr && work->at.is_fixed())
+      (work->action == HostAction::Wait ? waiting : out).insert(work->at.place.node);
+    if (const auto* moved = std::get_if<Transfer>(&op.body))
+      for (const End& end : {moved->from, moved->to})
+        if (end.is_fixed()) out.insert(end.place.node);
   }
+  if (!out.empty()) out.merge(waiting);
   return out;
 }
 

@@ -146,7 +146,7 @@ TEST_CASE("a search stays in the space that it is given, wherever builders are",
 }
 
 TEST_CASE("a space is restricted by values that it lacks, not by those that it has as well", "[search]") {
-  const Cluster cluster = find_cluster("titanx-40gbe");
+  const Cluster cluster = lab_cluster(3, 1);
   const auto restricts = [&](const std::string& dimension, const std::string& values) {
     return make_space({{dimension, values}}, cluster).is_restricted;
   };

@@ -46,9 +46,9 @@ Strategy find_strategy_for(const ReadRequest& read, const PredictRequest& reques
 /// What a strategy does with the step of one worker must fit the model and its batch.
 void check_step(const Strategy& strategy, const Model& model, std::int64_t batch) {
   if (batch % strategy.graph.micro_steps != 0)
-    throw PlanError(
-        fmt::format("a batch of {} per {} does not split into {} micro-steps", batch,
-                    strategy.graph.parallel.is_trivial() ? "worker" : "replica of the model", strategy.graph.micro_steps));
+    throw PlanError(fmt::format("a batch of {} per {} does not split into {} micro-steps", batch,
+                                strategy.graph.parallel.is_trivial() ? "worker" : "replica of the model",
+                                strategy.graph.micro_steps));
   if (strategy.graph.recompute != Recompute::None && blocks_of(model).empty())
     throw PlanError(
         fmt::format("recompute={} drops the activations of blocks, layers whose names agree up to a number "

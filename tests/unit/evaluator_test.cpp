@@ -184,7 +184,7 @@ TEST_CASE("replays of changed builders are not below the bounds of their estimat
   }
 }
 
-// Takes two minutes. 0.95 is the goal; ResNet-50 has 0.9498, BERT-large 0.996 (sim/README.md).
+// Takes two minutes. 0.95 is the goal; ResNet-50 has 0.9498, BERT-large 0.997 (sim/README.md).
 TEST_CASE("estimates rank a thousand strategies on 64 devices as replays do", "[.][thousand]") {
   for (const char* model : {"resnet50", "bert-large"}) {
     const Ranked ranked = rank_random(model, 64, 500, 4);

@@ -158,6 +158,13 @@ TEST_CASE("a space is restricted by values that it lacks, not by those that it h
   CHECK(restricts("schedules", "wait-free"));
   CHECK(restricts("any_axis", "false"));
   CHECK_FALSE(restricts("credits", "0B,1B,4MB,16MB,64MB,256MB"));
+  // One value of several, in whatever dimension.
+  for (const OptionInfo& dimension : space_dimensions()) {
+    const std::string values = dimension.fallback;
+    CAPTURE(dimension.name);
+    if (const std::size_t comma = values.find(','); comma != std::string::npos)
+      CHECK(restricts(dimension.name, values.substr(0, comma)));
+  }
 }
 
 TEST_CASE("what does not fit into memory is not tried, what cannot run counts as tried", "[search]") {

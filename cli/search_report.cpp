@@ -9,6 +9,8 @@
 #include "base/parse_units.hpp"
 #include "base/wrap.hpp"
 #include "cli/terminal.hpp"
+#include "cli/trial_basis.hpp"
+#include "strategies/builders.hpp"
 #include "strategies/search/describe.hpp"
 
 namespace simsync {
@@ -61,11 +63,23 @@ std::string curve_text(const ShardCurve& curve) {
                      curve.best(), format_seconds(Seconds{curve.step(curve.best())}));
 }
 
-void print_description(const std::string& title, const Strategy& strategy, const Model& model) {
+void print_item(const std::string& text) {
   constexpr std::size_t kIndent = 4;
+  std::cout << "  " << wrapped("- " + text, terminal_style().width - 2, kIndent) << '\n';
+}
+
+void print_description(const std::string& title, const Strategy& strategy, const Model& model) {
   std::cout << title << ":\n";
-  for (const std::string& line : describe(strategy, model))
-    std::cout << "  " << wrapped("- " + line, terminal_style().width - 2, kIndent) << '\n';
+  for (const std::string& line : describe(strategy, model)) print_item(line);
+}
+
+/// What `measure` must be told to run a builder as the trials of a measured search ran it: by its name alone it has the
+/// habits of the framework that it is named for.
+std::string as_trials_ran(const std::string& builder) {
+  std::string out = fmt::format("as trials ran it: --strategy {}", builder);
+  for (const auto& [option, value] : habits_of_runner())
+    if (has_option(builder, option)) out += fmt::format(" --set strategy.{}={}", option, value);
+  return out;
 }
 
 std::string gain_text(const Winners& winners) {
@@ -163,11 +177,15 @@ void print_report(const ReportedSearch& search, const SearchResult& result, cons
     print_line("gain", gain_text(winners) + (is_only_one ? " over that; no other builder was tried" : ""));
   }
   print_description("The best", winners.best->candidate.strategy, model);
-  if (winners.builder != nullptr && winners.builder != winners.best)
-    print_description(search.options.method == SearchMethod::Shards
-                          ? fmt::format("The {}", compared_with(search))
-                          : fmt::format("The best builder, {}", winners.builder->candidate.origin),
-                      winners.builder->candidate.strategy, model);
+  if (winners.builder != nullptr) {
+    const Candidate& builder = winners.builder->candidate;
+    if (winners.builder != winners.best)
+      print_description(search.options.method == SearchMethod::Shards
+                            ? fmt::format("The {}", compared_with(search))
+                            : fmt::format("The best builder, {}", builder.origin),
+                        builder.strategy, model);
+    if (search.evaluator == "measure") print_item(as_trials_ran(builder.origin));
+  }
   for (const std::string& line : framework_settings(winners.best->candidate.strategy, model)) std::cout << line << '\n';
 }
 

@@ -32,12 +32,13 @@ double median(std::vector<double> values) {
 }
 
 struct Output {
-  CsvTable trials, resumed, corrected, best;
+  CsvTable trials, resumed, corrected, best, builder;
   explicit Output(const std::string& out)
       : trials(part_of(out, "", "resumed")),
         resumed(part_of(out, "resumed", "corrected")),
         corrected(part_of(out, "corrected", "best")),
-        best(part_of(out, "best", "")) {}
+        best(part_of(out, "best", "builder")),
+        builder(part_of(out, "builder", "")) {}
 };
 
 /// How many of the builders took as long as their corrected prediction has in its interval.
@@ -64,6 +65,19 @@ bool is_as_predicted(const Output& output) {
     errors.push_back(
         std::abs(*output.trials.number(row, "replayed_step_time_s") / *output.trials.number(row, "step_time_s") - 1.0));
   return median(errors) < 0.15 && within_intervals(output) >= 15;
+}
+
+/// The report says with which flags the best builder runs as its trial did: it is predicted as that trial was.
+void check_builder(const Output& output) {
+  REQUIRE(output.builder.size() == 1);
+  int found = 0;
+  for (std::size_t row = 0; row < kBuilders; ++row) {
+    if (output.trials.cell(row, "origin") != output.builder.cell(0, "strategy")) continue;
+    ++found;
+    CHECK_THAT(*output.builder.number(0, "step_time_s"),
+               WithinRel(*output.trials.number(row, "replayed_step_time_s"), 1e-3));
+  }
+  CHECK(found == 1);
 }
 
 }  // namespace
@@ -105,5 +119,6 @@ TEST_CASE("a measured search runs its trials, resumes, and corrects predictions 
     if (output->corrected.cell(row, "strategy") == "ps")
       CHECK(output->corrected.cell(row, "settings").find("strategy.shared_process=false") != std::string::npos);
   CHECK(output->best.size() == 1);
+  check_builder(*output);
   CHECK(result.err.find("its trials") == std::string::npos);
 }

@@ -75,7 +75,7 @@ void Buffers::add_collective(OpId id, AgentId self) {
   const auto ranks = grouping.ranks(grouping.group_of(self));
   const auto own = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), self) - ranks.begin());
   const CollectiveSizes sizes = sizes_of(op.collective(), ranks.size());
-  collectives_[id] = {std::make_unique<Gradient>(self, sizes.in), std::vector<float>(sizes.out),
+  collectives_[id] = {std::make_unique<GradientValues>(self, sizes.in), std::vector<float>(sizes.out),
                       results_of(op.collective(), ranks, own)};
 }
 
@@ -85,7 +85,7 @@ void Buffers::add_push(OpId id, AgentId self) {
   const auto slots = static_cast<std::size_t>(life(op).behind) + 1;
   for (int group = 0; group < roles_.plan().grouping(op.grouping).count(); ++group) {
     const Instance i{id, group};
-    if (roles_.source(i) == self) pushes_[id].assign(slots, Gradient(self, floats));
+    if (roles_.source(i) == self) pushes_[id].assign(slots, GradientValues(self, floats));
     if (roles_.sink(i) != self) continue;
     Tensor& tensor = tensors_[op.tensor()];
     tensor.arrived[group].assign(slots, std::vector<float>(floats));
@@ -123,7 +123,7 @@ void Buffers::add_pull(OpId id, AgentId self) {
 std::span<const std::byte> Buffers::outgoing(const Instance& i, int iteration) {
   const Op& op = roles_.op(i);
   if (op.transfer().pushes()) {
-    Gradient& gradient = pushes_.at(i.op)[slot(op, iteration)];
+    GradientValues& gradient = pushes_.at(i.op)[slot(op, iteration)];
     gradient.set(iteration);
     return std::as_bytes(gradient.values());
   }

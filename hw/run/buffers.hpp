@@ -53,7 +53,7 @@ public:
 
 private:
   struct Collective {
-    std::unique_ptr<Gradient> in;
+    std::unique_ptr<GradientValues> in;
     std::vector<float> out;
     std::vector<ResultPart> results;
   };
@@ -110,12 +110,12 @@ private:
   const Roles& roles_;
   int rank_;
   Optimizer optimizer_;
-  std::vector<Life> lives_;                           ///< by tensor
-  std::map<OpId, Collective> collectives_;            ///< by op
-  std::map<OpId, std::vector<Gradient>> pushes_;      ///< by op and slot: this rank's instance
-  std::map<OpId, Pulled> pulls_;                      ///< by op
-  std::map<std::int32_t, Tensor> tensors_;            ///< on this server
-  std::map<Instance, std::vector<float>> snapshots_;  ///< what is read while others may update it
+  std::vector<Life> lives_;                             ///< by tensor
+  std::map<OpId, Collective> collectives_;              ///< by op
+  std::map<OpId, std::vector<GradientValues>> pushes_;  ///< by op and slot: this rank's instance
+  std::map<OpId, Pulled> pulls_;                        ///< by op
+  std::map<std::int32_t, Tensor> tensors_;              ///< on this server
+  std::map<Instance, std::vector<float>> snapshots_;    ///< what is read while others may update it
 };
 
 }  // namespace simsync

@@ -44,10 +44,10 @@ float kept_at(std::size_t position) {
   return gradient_at(0, position, 0);
 }
 
-Gradient::Gradient(int rank, std::size_t floats)
+GradientValues::GradientValues(int rank, std::size_t floats)
     : rank_(rank), values_(floats, static_cast<float>(rank + 1)), samples_(sample_positions(floats)) {}
 
-void Gradient::set(int iteration) {
+void GradientValues::set(int iteration) {
   for (const std::size_t at : samples_) values_[at] = gradient_at(rank_, at, iteration);
 }
 

@@ -25,9 +25,9 @@ float gradient_sum_at(int ranks, std::size_t position, int iteration);
 float kept_at(std::size_t position);
 
 /// One rank's gradient of one message.
-class Gradient {
+class GradientValues {
 public:
-  Gradient(int rank, std::size_t floats);
+  GradientValues(int rank, std::size_t floats);
   /// Puts the values of an iteration into the sample positions. Cost: O(samples).
   void set(int iteration);
   [[nodiscard]] std::span<float> values() { return values_; }

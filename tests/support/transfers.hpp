@@ -6,7 +6,7 @@
 
 namespace simsync::test {
 
-struct Sent {
+struct TimedTransfer {
   int from = 0;
   int to = 0;
   double bytes = 0.0;
@@ -18,10 +18,10 @@ struct Sent {
 };
 
 /// s, by transfer.
-inline std::vector<double> arrivals(const Cluster& cluster, const std::vector<Sent>& transfers) {
+inline std::vector<double> arrivals(const Cluster& cluster, const std::vector<TimedTransfer>& transfers) {
   Plan plan;
   plan.set_ranks(cluster.workers(cluster.gpu_count()));
-  for (const Sent& sent : transfers) {
+  for (const TimedTransfer& sent : transfers) {
     Op op;
     op.grouping = kWholeJob;
     op.body = Transfer{.from = {End::Kind::Fixed, {sent.from, sent.gpu}},

@@ -70,7 +70,7 @@ TEST_CASE("fair queues: a first byte waits for a turn of every other node, whate
 }
 
 TEST_CASE("bytes that follow others on their connection have waited with them", "[engine][ports]") {
-  const std::vector<Sent> two{{0, 2, 1e6, 0.0, 1}, {0, 2, 1e6, 0.0, 1}};
+  const std::vector<TimedTransfer> two{{0, 2, 1e6, 0.0, 1}, {0, 2, 1e6, 0.0, 1}};
   CHECK_THAT(arrivals(ports(2.0, 1.0), two)[1], WithinRel(2.0, 1e-6));
 }
 

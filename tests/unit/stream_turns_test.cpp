@@ -18,7 +18,7 @@ constexpr double kRate = 1e6;  ///< bytes per second
 
 /// Messages from node 0 to node 1, all ready at once on one stream. @return when each has arrived.
 std::vector<double> arrivals(const std::vector<double>& sizes, double first_turn, double later_turn) {
-  std::vector<Sent> messages;
+  std::vector<TimedTransfer> messages;
   for (const double bytes : sizes)
     messages.push_back({.to = 1, .bytes = bytes, .streams = 1, .first_turn = first_turn, .later_turn = later_turn});
   return test::arrivals(lab_cluster(2, 1, {.nic = kRate}), messages);

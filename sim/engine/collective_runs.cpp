@@ -1,6 +1,6 @@
 #include "sim/engine/collective_runs.hpp"
 
-#include "sim/engine/alike_ranks.hpp"
+#include "sim/engine/rank_orbits.hpp"
 #include "sim/plan/compile.hpp"
 
 namespace simsync::detail {
@@ -26,7 +26,7 @@ const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) 
       [this](const std::vector<LinkId>& links, BytesPerSecond cap) { return parts_.routes.path_along(links, cap); },
       parts_.fills};
   slot = std::make_unique<RoutedSchedule>(route(context, key));
-  if (parts_.folding.by_rank) merge_alike_hops(*slot, context.path_of);
+  if (!parts_.folding.orbits.empty()) merge_alike_hops(context, key, parts_.folding.orbits, *slot);
   return *slot;
 }
 

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "sim/engine/alike_ranks.hpp"
 #include "sim/engine/alike_traffic.hpp"
 #include "sim/plan/alike_nodes.hpp"
 #include "sim/plan/compile.hpp"
@@ -182,6 +181,31 @@ Folding folded_by_class(const Plan& plan, const Cluster& cluster, const std::set
   return folded;
 }
 
+/// Whether a collective leaves a node, or some ranks have groups of their own.
+bool joins_nodes(const Plan& plan) {
+  return plan.groupings.size() != kWholeJob + 1 || std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+           return op.kind() == OpKind::Collective && crosses_nodes(plan, op.grouping);
+         });
+}
+
+/// Ranks of the simulated nodes that stand for others, if there are any.
+void fold_ranks(const Plan& plan, const Cluster& cluster, Folding& folding) {
+  if (folding.by_node && joins_nodes(plan)) return;
+  const bool queues = keeps_queues(cluster, plan) && joins_nodes(plan);
+  if (queues) return;
+  const RankOrbits all = find_rank_orbits(plan, cluster, folding.by_node);
+  if (all.empty()) return;
+  folding.fidelity = Fidelity::Folded;
+  folding.orbits.orbit_of.assign(all.orbit_of.size(), -1);
+  const std::set<int> simulated(folding.nodes.begin(), folding.nodes.end());
+  for (const auto& orbit : all.members) {
+    if (folding.by_node && !simulated.contains(plan.grouping(kEachNode).group_of(orbit.front()))) continue;
+    for (const int rank : orbit)
+      folding.orbits.orbit_of[static_cast<std::size_t>(rank)] = static_cast<int>(folding.orbits.members.size());
+    folding.orbits.members.push_back(orbit);
+  }
+}
+
 }  // namespace
 
 bool is_served_in_turn(const Op& op) {
@@ -202,8 +226,7 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
   if (why_not.empty() && !fixed.empty() && options.solver != Solver::Native)
     why_not = "with parameter servers that needs --set solver=native";
   Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : std::move(all);
-  out.by_rank = options.solver == Solver::Native && !options.record && ranks_of_nodes_differ(plan, cluster).empty();
-  if (out.by_rank) out.fidelity = Fidelity::Folded;
+  if (options.solver == Solver::Native && !options.record) fold_ranks(plan, cluster, out);
   if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)
     throw PlanError("fidelity 'folded': nodes cannot stand for each other here: " + why_not);
   return out;

@@ -5,6 +5,7 @@
 
 #include "platforms/cluster.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/engine/rank_orbits.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
@@ -15,7 +16,7 @@ struct Folding {
   std::vector<int> nodes;
   std::vector<int> stands_for;  ///< by simulated node: nodes that it represents
   bool by_node = false;         ///< one node of every class is simulated
-  bool by_rank = false;         ///< one rank of every node is simulated: its first
+  RankOrbits orbits;            ///< of ranks of simulated nodes that stand for each other; none: each is simulated
 };
 
 /// Work of groups at a fixed place, for whose threads they wait there: it is simulated for every group, also where one
@@ -37,8 +38,9 @@ bool is_served_in_turn(const Op& op);
 ///   whole job, which waits for all of it. SimGrid's flows load each link of their route once, so that only the native
 ///   solver can count them m times.
 ///
-/// Ranks of a node are interchangeable when ranks_of_nodes_differ (alike_ranks.hpp) says so. The first one is
-/// simulated, and what it moves counts on links that all of them share as often as there are ranks: the native solver
+/// Where nodes do not stand for each other, ranks may (find_rank_orbits): those of a node, and those of a mesh along
+/// its axes. Where nodes do, so may the ranks of a node, if no collective leaves it. One rank of each orbit is
+/// simulated, and what it moves counts on links that several of them share as often as they cross it: the native solver
 /// again. A replay that is recorded simulates all of them.
 /// @throws PlanError when `options.fidelity` is Folded and neither holds.
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);

@@ -10,12 +10,14 @@ namespace simsync::detail {
 
 namespace {
 
-/// Ranks of the simulated nodes, or the first of each.
+/// Ranks of the simulated nodes, or the first of each orbit.
 std::vector<int> simulated_ranks(const Plan& plan, const Folding& folding) {
   std::vector<int> out;
+  for (const auto& orbit : folding.orbits.members) out.push_back(orbit.front());
+  if (!out.empty()) return out;
   for (const int node : folding.nodes) {
     const auto ranks = plan.grouping(kEachNode).ranks(node);
-    out.insert(out.end(), ranks.begin(), folding.by_rank ? ranks.begin() + 1 : ranks.end());
+    out.insert(out.end(), ranks.begin(), ranks.end());
   }
   return out;
 }
@@ -29,8 +31,17 @@ Groups::Groups(const Plan& plan, const Folding& folding)
       groupings_(among(plan.groupings, kept_)),
       shared_(groupings_) {
   for (const int rank : kept_) places_.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
-  for (const int node : folding.nodes) nodes_.push_back(plan.nodes[static_cast<std::size_t>(node)]);
-  stands_for_ = folding.stands_for;
+  for (const auto& orbit : folding.orbits.members) {
+    auto& places = alike_.emplace_back();
+    for (const int rank : orbit) places.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
+  }
+  for (int group = 0; group < count(kEachNode); ++group) {
+    const int first = kept_[static_cast<std::size_t>(ranks(kEachNode, group).front())];
+    const int node = plan.grouping(kEachNode).group_of(first);
+    const auto known = std::lower_bound(folding.nodes.begin(), folding.nodes.end(), node) - folding.nodes.begin();
+    nodes_.push_back(plan.nodes[static_cast<std::size_t>(node)]);
+    stands_for_.push_back(folding.stands_for[static_cast<std::size_t>(known)]);
+  }
   index_instances();
   // Some 200 bytes each.
   constexpr std::size_t kMost = 20'000'000;

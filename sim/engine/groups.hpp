@@ -43,13 +43,10 @@ public:
   [[nodiscard]] int group_of_node(int node) const;
   /// Where each simulated rank runs.
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
-  /// Where a simulated rank runs, and all those that it stands for on its node.
+  /// Where a simulated rank runs, and all those that it stands for.
   [[nodiscard]] std::span<const Place> alike(int rank) const {
-    if (!folding_.by_rank) return std::span(places_).subspan(static_cast<std::size_t>(rank), 1);
-    const auto node =
-        static_cast<std::size_t>(plan_.grouping(kEachNode).group_of(kept_[static_cast<std::size_t>(rank)]));
-    const auto first = static_cast<std::size_t>(plan_.node_begin[node]);
-    return std::span(plan_.ranks).subspan(first, static_cast<std::size_t>(plan_.node_begin[node + 1]) - first);
+    const auto i = static_cast<std::size_t>(rank);
+    return alike_.empty() ? std::span(places_).subspan(i, 1) : std::span<const Place>(alike_[i]);
   }
   /// Where a group's first rank runs.
   [[nodiscard]] const Place& first_place(GroupingId grouping, int group) const {
@@ -83,8 +80,9 @@ private:
   const Folding& folding_;
   std::vector<int> kept_;  ///< simulated rank -> rank of the plan
   std::vector<Place> places_;
-  std::vector<int> nodes_;       ///< group of kEachNode -> node
-  std::vector<int> stands_for_;  ///< the same -> nodes that it stands for
+  std::vector<std::vector<Place>> alike_;  ///< by simulated rank; empty: each stands for itself
+  std::vector<int> nodes_;                 ///< group of kEachNode -> node
+  std::vector<int> stands_for_;            ///< the same -> nodes that it stands for
   std::vector<Grouping> groupings_;
   SharedRanks shared_;
   std::vector<std::size_t> first_;  ///< op -> number of its first instance

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "sim/engine/alike_ranks.hpp"
+#include "sim/engine/rank_orbits.hpp"
 
 namespace simsync::detail {
 namespace {

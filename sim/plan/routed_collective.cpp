@@ -4,39 +4,18 @@
 #include <cmath>
 #include <limits>
 
-#include "sim/plan/compile.hpp"
-
 namespace simsync::detail {
 namespace {
 
 constexpr int kMeanBits = 40;  ///< of a mean message's cost that are kept: 1e-12
 
-struct Members {
-  Members(const Plan& plan, std::span<const int> all) : ranks(all), shape(group_shape(plan, all)) {
-    for (int node = 0; node < shape.nodes(); ++node) {
-      auto& here = gpus.emplace_back();
-      for (int i = shape.node_begin[static_cast<std::size_t>(node)];
-           i < shape.node_begin[static_cast<std::size_t>(node) + 1]; ++i)
-        here.push_back(plan.ranks[static_cast<std::size_t>(all[static_cast<std::size_t>(i)])].gpu);
-    }
-  }
-
-  std::span<const int> ranks;
-  GroupShape shape;
-  std::vector<std::vector<int>> gpus;  ///< by node of the group
-};
-
-RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key, const Members& group) {
+RoutedHop routed(const RouteContext& context, const Hop& hop, const ScheduleKey& key, const GroupMembers& group) {
   const CollectiveCosts costs = costs_of(context.cluster, key.protocol);
-  const auto place = [&](int rank) {
-    return context.plan.ranks[static_cast<std::size_t>(group.ranks[static_cast<std::size_t>(rank)])];
-  };
-  const Place from = place(hop.from);
-  const Place to = place(hop.to);
-  const bool inter = from.node != to.node;
-  const HopEnds ends{from, to, group.gpus[static_cast<std::size_t>(group.shape.node_of(hop.from))], context.folded};
-  const auto [path, rate] = hop_path(context.topology, costs, key.kind.algorithm, ends);
+  const bool inter = group.shape.node_of(hop.from) != group.shape.node_of(hop.to);
+  const auto [path, rate] = group.path(context.topology, costs, key.kind.algorithm, hop, context.folded);
   RoutedHop out;
+  out.from = hop.from;
+  out.to = hop.to;
   out.inter = inter;
   out.overlap = !key.protocol.empty() && costs.protocols.at(key.protocol).overlap;
   out.alpha = path.latency + path.message_cost + (inter ? costs.per_step_inter : costs.per_step_intra);
@@ -73,9 +52,25 @@ int place_in_group(const Plan& plan, std::span<const int> ranks, int node) {
 
 }  // namespace
 
+GroupMembers::GroupMembers(const Plan& plan, std::span<const int> all) : ranks(all), shape(group_shape(plan, all)) {
+  for (const int rank : all) places.push_back(plan.ranks[static_cast<std::size_t>(rank)]);
+  for (std::size_t node = 0; node + 1 < shape.node_begin.size(); ++node) {
+    auto& here = gpus.emplace_back();
+    for (int i = shape.node_begin[node]; i < shape.node_begin[node + 1]; ++i)
+      here.push_back(places[static_cast<std::size_t>(i)].gpu);
+  }
+}
+
+HopPath GroupMembers::path(const Topology& topology, const CollectiveCosts& costs, CollectiveAlgorithm algorithm,
+                           const Hop& hop, bool loop) const {
+  const HopEnds ends{places[static_cast<std::size_t>(hop.from)], places[static_cast<std::size_t>(hop.to)],
+                     gpus[static_cast<std::size_t>(shape.node_of(hop.from))], loop};
+  return hop_path(topology, costs, algorithm, ends);
+}
+
 RoutedSchedule route(const RouteContext& context, const ScheduleKey& key) {
   const std::span<const int> ranks = context.plan.grouping(key.grouping).ranks(key.group);
-  const Members members(context.plan, ranks);
+  const GroupMembers members(context.plan, ranks);
   const GroupShape& group = members.shape;
   RoutedSchedule out;
   const auto append = [&](const CollectiveSchedule& schedule) {

@@ -4,19 +4,36 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/units.hpp"
 #include "platforms/topology.hpp"
 #include "sim/plan/collectives.hpp"
+#include "sim/plan/compile.hpp"
 #include "sim/plan/pipeline_fill.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
 
+/// The ranks of a group and the ways between them.
+struct GroupMembers {
+  GroupMembers(const Plan& plan, std::span<const int> ranks);
+  /// From one of them to another, by their places in the group. `loop`: HopEnds::loop.
+  [[nodiscard]] HopPath path(const Topology& topology, const CollectiveCosts& costs, CollectiveAlgorithm algorithm,
+                             const Hop& hop, bool loop = false) const;
+
+  std::span<const int> ranks;  ///< of the plan, ascending
+  GroupShape shape;
+  std::vector<Place> places;           ///< by place in the group
+  std::vector<std::vector<int>> gpus;  ///< by node of the group
+};
+
 /// One hop over simulated links. Amounts are per byte of payload.
 struct RoutedHop {
+  int from = 0;  ///< place in the group
+  int to = 0;
   std::vector<LinkId> links;
   int path = -1;           ///< number of its way, RouteContext::path_of; -1: both ends share a memory
   Seconds alpha;           ///< latency and fixed costs of one message

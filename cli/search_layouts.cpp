@@ -366,7 +366,9 @@ void search_for_layout(const LayoutSearchFlags& flags) {
   std::vector<ShownLayout> replayed =
       run.replayed(shortlist(run.result(), static_cast<std::size_t>(flags.replays)), Solver::Native);
   ShownLayout best = best_of(replayed);
-  if (best.replayed) best = run.replayed({best.found}, Solver::SimGrid).front();
+  // SimGrid simulates every rank, and so refuses jobs of which the native solver simulates a few.
+  if (best.replayed)
+    if (const ShownLayout again = run.replayed({best.found}, Solver::SimGrid).front(); again.replayed) best = again;
   held.reset();
   if (!flags.out.empty())
     write_file(flags.out, to_yaml(run.question().strategy(best.found.layout), run.question().model()));

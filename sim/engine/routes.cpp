@@ -58,7 +58,9 @@ Routes::SharedRoute Routes::find_shared(const RouteKey& key, std::span<const Pla
   std::vector<int> links(path.links.begin(), path.links.end());
   if (links.empty()) return out;
   if (devices.size() > 1) {
-    const auto of = [](const Place& end, const Place& device) { return end.gpu >= 0 ? device : end; };
+    const auto of = [](const Place& end, const Place& device) {
+      return end.gpu >= 0 ? device : Place{device.node, -1};  // none of them ends at a fixed place
+    };
     std::vector<std::vector<int>> routes;
     for (const Place& device : devices)
       routes.push_back(topology_.path(of(key.from, device), of(key.to, device)).links);

@@ -109,7 +109,16 @@ Plan draw_plan(const Cluster& cluster, const Mesh& shape, Random& random) {
   const std::uint64_t ops = 4 + random.below(12);
   for (std::uint64_t id = 0; id < ops; ++id) {
     Op op;
-    if (random.below(2) == 0) {
+    if (random.below(6) == 0) {  // each device to its host, or back
+      const End device{.kind = End::Kind::Device, .place = {}};
+      const End host{.kind = End::Kind::Host, .place = {}};
+      const bool up = random.below(2) == 0;
+      op.body = Transfer{.from = up ? device : host,
+                         .to = up ? host : device,
+                         .bytes = 1e6 * random.unit(),
+                         .setup = {},
+                         .packing = {}};
+    } else if (random.below(2) == 0) {
       op.grouping = mesh.each.at(random.below(mesh.each.size()));
       op.queue = 0;
       op.body = Compute{.duration = Seconds{1e-3 * random.unit()}, .parts = {}, .samples = {}};

@@ -17,23 +17,13 @@ struct RankOrbits {
   [[nodiscard]] bool empty() const { return members.empty(); }
 };
 
-/// Orbits of the ranks under permutations that change nothing; empty when there is no such permutation, or one rank of
-/// each orbit would not show what all do.
-///
-/// A permutation changes nothing when
-/// - ranks keep their kind of device and their speed,
-/// - it maps groups of every grouping onto groups, also those that have queues, and no two instances of an op that take
-///   turns in one queue onto each other,
-/// - a collective goes between the same places of the group, or is a ring that is turned,
-/// - transfers are those of each rank between its device and its host, or of groups that it leaves where they are,
-/// - a one-to-one map of links of equal rates carries the route of every hop and transfer to that of its image.
-/// Then all ranks of an orbit do the same at any time, because shares of links are unique. What else a plan has (draws,
-/// backup workers, devices that slow links down) leaves every rank by itself.
+/// Orbits of the ranks under permutations that leave plan and network as they are (PlanSymmetry); empty when there is
+/// none, or one rank of each orbit would not show what all do. Ranks of an orbit do the same at any time, because
+/// shares of links are unique.
 ///
 /// Tried are shifts of the ranks of every node by one place, and, unless `within_nodes`, those of blocks of consecutive
-/// ranks: in a mesh of tensor-parallel ranks, replicas and stages these are the shifts along its axes. One rank of each
-/// orbit shows what all do when every group that has one of them has one of each orbit in the group.
-/// Cost: O(ranks x groupings + hops) for each shift that is tried, of which there are O(divisors^2).
+/// ranks: in a mesh of tensor-parallel ranks, replicas and stages these are the shifts along its axes.
+/// Cost: PlanSymmetry::is_kept_by for each shift, of which there are O(divisors of the number of ranks, squared).
 RankOrbits find_rank_orbits(const Plan& plan, const Cluster& cluster, bool within_nodes);
 
 /// The links that a flow crosses which stands for flows along these routes: of links that take each other's places the

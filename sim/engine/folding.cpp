@@ -190,9 +190,7 @@ bool joins_nodes(const Plan& plan) {
 
 /// Ranks of the simulated nodes that stand for others, if there are any.
 void fold_ranks(const Plan& plan, const Cluster& cluster, Folding& folding) {
-  if (folding.by_node && joins_nodes(plan)) return;
-  const bool queues = keeps_queues(cluster, plan) && joins_nodes(plan);
-  if (queues) return;
+  if (joins_nodes(plan) && (folding.by_node || keeps_queues(cluster, plan))) return;
   const RankOrbits all = find_rank_orbits(plan, cluster, folding.by_node);
   if (all.empty()) return;
   folding.fidelity = Fidelity::Folded;

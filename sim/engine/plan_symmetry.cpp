@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/engine/routes.hpp"
 #include "sim/plan/collective_maker.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/routed_collective.hpp"
@@ -196,11 +197,7 @@ bool PlanSymmetry::keeps_routes(const Permutation& to) {
 
 Path PlanSymmetry::route_of(const Transfer& moved, int rank) const {
   const Place& device = plan_.ranks[at(rank)];
-  const auto place = [&](const End& end) {
-    if (end.is_fixed()) return end.place;
-    return end.kind == End::Kind::Device ? device : Place{device.node, -1};
-  };
-  return topology_->path(place(moved.from), place(moved.to));
+  return topology_->path(Routes::place_of(moved.from, device), Routes::place_of(moved.to, device));
 }
 
 bool PlanSymmetry::keeps_transfer(const Op& op, const Permutation& to, LinkMap& map) const {

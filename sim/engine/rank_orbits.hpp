@@ -1,6 +1,5 @@
 // Ranks of a plan that do the same at any time. Private to sim/engine.
 #pragma once
-#include <functional>
 #include <vector>
 
 #include "platforms/topology.hpp"

@@ -37,6 +37,8 @@ public:
   Routes(const Plan& plan, const Groups& groups, const Topology& topology, FlowNetwork& network);
 
   const Route& route_of(const Instance& transfer);
+  /// Where a transfer of this device begins or ends.
+  [[nodiscard]] static Place place_of(const End& end, const Place& device);
   /// Number of the path across these links, each flow at no more than `cap`.
   int path_along(const std::vector<int>& links, BytesPerSecond cap);
 
@@ -75,8 +77,6 @@ private:
   [[nodiscard]] Route find(const Op& op, int group);
   /// `devices`: those that the transfer's stands for, its own first.
   [[nodiscard]] SharedRoute find_shared(const RouteKey& key, std::span<const Place> devices);
-  /// Of a transfer of this device.
-  [[nodiscard]] static Place place_of(const End& end, const Place& device);
   int connection_number(const ConnectionId& connection);
   int connection_link(int connection, BytesPerSecond capacity);
 

@@ -69,11 +69,20 @@ struct Answer {
 
 constexpr char kApart = '\x1e';  ///< between the parts: stands in no file
 
-std::string evaluated(const std::string& name, const ValidateOptions& options) {
+/// A study alone: its cases side by side.
+EvaluateOptions cases_side_by_side(int jobs) {
+  EvaluateOptions out;
+  out.side_by_side = [jobs](std::size_t count, const auto& work, const auto& done) {
+    run_in_processes(count, jobs, work, done);
+  };
+  return out;
+}
+
+std::string evaluated(const std::string& name, const ValidateOptions& options, const EvaluateOptions& how) {
   const Study study = find_study(name);
   const auto predictor = options.correction.empty() ? std::make_unique<EnginePredictor>()
                                                     : std::make_unique<CorrectedPredictor>(options.correction);
-  const StudyResult result = evaluate(study, *predictor);
+  const StudyResult result = evaluate(study, *predictor, how);
   if (!options.trials_out.empty()) write_file(options.trials_out, trials_of(result));
   if (!options.calibration_out.empty()) write_calibrations(options, study, result);
   const std::vector<std::string> parts{result.passed() ? "passed" : "failed",
@@ -166,8 +175,9 @@ void run_validate(const ValidateOptions& options, Outcome& outcome) {
   if (writes || (!options.csv.empty() && options.csv != "-")) read_inputs(studies);
   Reports reports(options);
   ProgressBar progress(studies.size());
+  const EvaluateOptions how = studies.size() == 1 ? cases_side_by_side(options.jobs) : EvaluateOptions{};
   run_in_processes(
-      studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i], options); },
+      studies.size(), options.jobs, [&](std::size_t i) { return evaluated(studies[i], options, how); },
       [&](std::size_t, const std::string& text) {
         const Answer answer = answer_of(text);
         if (answer.verdict != "passed") outcome.code = ExitCode::Finding;
@@ -222,7 +232,7 @@ void setup_validate(CLI::App& app, Outcome& outcome) {
                    "Score predictions that measured strategies correct: a file of calibrate")
       ->check(file_name())
       ->excludes(cases);
-  command->add_option("--jobs", options->jobs, "Processes that work side by side")
+  command->add_option("--jobs", options->jobs, "Processes that work side by side: on studies, or on the cases of one")
       ->check(whole_number(1, 256))
       ->capture_default_str();
   command->add_flag("--brief", options->brief, "Only the summary table");

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/parse_units.hpp"
+#include "validate/case_answers.hpp"
 #include "validate/fit.hpp"
 #include "validate/questions.hpp"
 
@@ -72,6 +73,8 @@ private:
   void note_doubts(const FitGroup& group, const FitResult& result);
   [[nodiscard]] double error_pct_of_a_row() const { return std::max(study_.measured.error_pct, kLeastErrorPct); }
   [[nodiscard]] std::vector<std::size_t> fitted_for(const Case& c) const;
+  CaseResult asked(const Case& c);
+  detail::CaseAnswer answered(const CaseResult& question);
   void predict();
   [[nodiscard]] bool scored_after(std::size_t row) const;
   void judge();
@@ -270,22 +273,40 @@ std::vector<std::size_t> Evaluation::fitted_for(const Case& c) const {
   return out;
 }
 
+CaseResult Evaluation::asked(const Case& c) {
+  CaseResult out{
+      .the_case = c, .predicted = {}, .interval = {}, .failure = {}, .asked = c.request, .fitted = fitted_for(c)};
+  try {
+    out.asked = questions_.question(c, fitted_);
+  } catch (const PlanError& e) {
+    out.failure = e.what();
+  }
+  return out;
+}
+
+detail::CaseAnswer Evaluation::answered(const CaseResult& question) {
+  if (!question.failure.empty()) return {.answer = {}, .failure = question.failure};
+  try {
+    return {.answer = questions_.answer_with_interval(question.the_case, question.asked), .failure = {}};
+  } catch (const PlanError& e) {
+    return {.answer = {}, .failure = e.what()};
+  }
+}
+
 void Evaluation::predict() {
   for (const auto& c : cases_) {
-    if (!selected_.contains(c.row)) continue;
-    CaseResult result{
-        .the_case = c, .predicted = {}, .interval = {}, .failure = {}, .asked = c.request, .fitted = fitted_for(c)};
-    try {
-      result.asked = questions_.question(c, fitted_);
-      const Answer answer = questions_.answer_with_interval(c, result.asked);
-      result.predicted = answer.step;
-      result.interval = answer.interval;
-    } catch (const PlanError& e) {
-      result.failure = e.what();
-    }
-    result_.cases.push_back(std::move(result));
-    note("predict", result_.cases.size(), selected_.size());
+    if (selected_.contains(c.row)) result_.cases.push_back(asked(c));
   }
+  detail::answer_cases(
+      result_.cases.size(), [&](std::size_t i) { return answered(result_.cases[i]); },
+      [&](std::size_t i, const detail::CaseAnswer& answer) {
+        CaseResult& result = result_.cases[i];
+        result.predicted = answer.answer.step;
+        result.interval = answer.answer.interval;
+        result.failure = answer.failure;
+        note("predict", i + 1, result_.cases.size());
+      },
+      options_.side_by_side);
 }
 
 /// Whether the compute of a case that counts follows from the whole step of this row.

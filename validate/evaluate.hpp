@@ -1,5 +1,6 @@
 // Runs a study: calibrates on some rows, predicts the others, compares.
 #pragma once
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -49,11 +50,17 @@ struct StudyResult {
 /// because it is not known before.
 using Progress = std::function<void(const std::string& what, std::size_t done, std::size_t total)>;
 
+/// Calls `work(i)` for i = 0 ... count-1, in whatever processes, and hands the texts to `done` in the order of i.
+using SideBySide = std::function<void(std::size_t count, const std::function<std::string(std::size_t)>& work,
+                                      const std::function<void(std::size_t, const std::string&)>& done)>;
+
 struct EvaluateOptions {
   Progress progress;
   /// Ids of cases, or patterns of them (`*`, `?`). Empty: all cases, with their figures and the tolerance. Otherwise
   /// these cases alone are predicted, after what they depend on was fitted, and there is no summary.
   std::vector<std::string> cases;
+  /// Predicts the cases, once everything is fitted. Absent: they are predicted one after another, in this process.
+  SideBySide side_by_side;
 };
 
 /// Deterministic for a deterministic predictor; a case is predicted alike alone and among all.

@@ -189,6 +189,38 @@ TEST_CASE("the same study twice gives the same bytes", "[validate]") {
                                       "predicted_step_time_s,error_pct"));
 }
 
+TEST_CASE("cases that other processes predict are told as those of this one", "[validate]") {
+  /// With an interval, which has digits of its own.
+  struct WithInterval : FakePredictor {
+    Answer answer(const PredictRequest& request) override {
+      const Seconds step = step_time(request);
+      return {step, StepInterval{step / 3.0, 1.1 * step}};
+    }
+  } predictor;
+  const StudyFolder folder(kTable);
+  std::string text = kHead + kCalibrate;
+  text.replace(text.find("strategy: ddp"), 13,
+               "strategy: {column: id, values: {b1: ddp, b2: impossible, b4: ddp, "
+               "b8: ddp, s1: ddp, s2: ddp, s4: ddp, s8: ddp}}");
+  const Study study = folder.parse(text);
+  const StudyResult here = evaluate(study, predictor);
+  const StudyResult elsewhere = evaluate(
+      study, predictor, {.progress = {}, .cases = {}, .side_by_side = [](std::size_t count, auto work, auto done) {
+                           std::vector<std::string> texts(count);
+                           for (std::size_t i = count; i-- > 0;) texts[i] = work(i);
+                           for (std::size_t i = 0; i < count; ++i) done(i, texts[i]);
+                         }});
+  REQUIRE(here.cases.size() == 8);
+  CHECK(here.cases[1].failure == "case 'b2': no such wire");
+  CHECK(comparison_rows(here) == comparison_rows(elsewhere));
+  CHECK(summary_row(here) == summary_row(elsewhere));
+  for (std::size_t i = 0; i < here.cases.size(); ++i) {
+    CHECK(here.cases[i].predicted == elsewhere.cases[i].predicted);
+    REQUIRE(here.cases[i].interval.has_value() == elsewhere.cases[i].interval.has_value());
+    if (here.cases[i].interval) CHECK(here.cases[i].interval->low == elsewhere.cases[i].interval->low);
+  }
+}
+
 TEST_CASE("compute follows from a whole step where a study says so", "[validate]") {
   // The rows on two workers hold 0.5 + 0.2 s and 0.05 + 0.1 s besides compute: 1.0 and 0.1 s are left.
   const StudyFolder folder(kTable);

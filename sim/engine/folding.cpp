@@ -1,5 +1,7 @@
 #include "sim/engine/folding.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -181,8 +183,9 @@ Folding folded_by_class(const Plan& plan, const Cluster& cluster, const std::set
   return folded;
 }
 
-/// Whether a collective leaves a node, or some ranks have groups of their own.
-bool joins_nodes(const Plan& plan) {
+/// Whether more than each node, each rank and the whole job matters to ranks: they have groups besides, or collectives
+/// leave the nodes.
+bool has_groups_besides(const Plan& plan) {
   return plan.groupings.size() != kWholeJob + 1 || std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
            return op.kind() == OpKind::Collective && crosses_nodes(plan, op.grouping);
          });
@@ -190,7 +193,7 @@ bool joins_nodes(const Plan& plan) {
 
 /// Ranks of the simulated nodes that stand for others, if there are any.
 void fold_ranks(const Plan& plan, const Cluster& cluster, Folding& folding) {
-  if (joins_nodes(plan) && (folding.by_node || keeps_queues(cluster, plan))) return;
+  if (keeps_queues(cluster, plan) || (folding.by_node && has_groups_besides(plan))) return;
   const RankOrbits all = find_rank_orbits(plan, cluster, folding.by_node);
   if (all.empty()) return;
   folding.fidelity = Fidelity::Folded;
@@ -202,6 +205,12 @@ void fold_ranks(const Plan& plan, const Cluster& cluster, Folding& folding) {
       folding.orbits.orbit_of[static_cast<std::size_t>(rank)] = static_cast<int>(folding.orbits.members.size());
     folding.orbits.members.push_back(orbit);
   }
+}
+
+/// What else would let nodes or ranks stand for each other.
+std::string folds_more(const ReplayOptions& options) {
+  if (options.solver != Solver::Native) return "; with --set solver=native they may";
+  return options.record ? "; ranks may where nothing is recorded" : "";
 }
 
 }  // namespace
@@ -222,11 +231,12 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
   // Below three nodes there is too little to save.
   std::string why_not = plan.nodes.size() <= 2 ? "the job has no more than two" : obstacle(plan, cluster, fixed);
   if (why_not.empty() && !fixed.empty() && options.solver != Solver::Native)
-    why_not = "with parameter servers that needs --set solver=native";
+    why_not = "on links of parameter servers SimGrid counts a flow once, whomever it stands for";
   Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : std::move(all);
   if (options.solver == Solver::Native && !options.record) fold_ranks(plan, cluster, out);
   if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)
-    throw PlanError("fidelity 'folded': nodes cannot stand for each other here: " + why_not);
+    throw PlanError(
+        fmt::format("fidelity 'folded': nodes cannot stand for each other here: {}{}", why_not, folds_more(options)));
   return out;
 }
 

@@ -19,7 +19,7 @@ struct Instance {
   int copy = 0;  ///< of one that is simulated several times (Groups::copies)
 };
 
-/// The part of a plan that is replayed: every op on the ranks of the simulated nodes. These ranks are numbered anew,
+/// The part of a plan that is replayed: every op on the ranks that are simulated. These ranks are numbered anew,
 /// and so are the groups that have any of them. Plan and folding must outlive it.
 class Groups {
 public:

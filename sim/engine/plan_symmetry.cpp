@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/engine/routes.hpp"
-#include "sim/plan/collective_maker.hpp"
+#include "sim/plan/collectives.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/routed_collective.hpp"
 
@@ -14,12 +14,6 @@ namespace {
 
 std::size_t at(int i) {
   return static_cast<std::size_t>(i);
-}
-
-/// Whether it is a ring, which no rank begins.
-bool turns(const CollectiveKind& kind) {
-  return kind.algorithm == CollectiveAlgorithm::Ring && !is_chain(kind.primitive) &&
-         kind.primitive != CollectivePrimitive::AllToAll;
 }
 
 /// What tells routes of ops apart.
@@ -66,12 +60,12 @@ std::span<const int> image_of(const Grouping& grouping, int group, const Permuta
 }
 
 /// By how many places further the ranks of a group are in the one whose place it takes; -1: not all by the same number.
-int turn_of(std::span<const int> here, std::span<const int> there, const Permutation& to) {
-  const auto turn =
+int rotation_of(std::span<const int> here, std::span<const int> there, const Permutation& to) {
+  const auto rotation =
       static_cast<std::size_t>(std::find(there.begin(), there.end(), to[at(here.front())]) - there.begin());
   for (std::size_t i = 0; i < here.size(); ++i)
-    if (to[at(here[i])] != there[(i + turn) % there.size()]) return -1;
-  return static_cast<int>(turn);
+    if (to[at(here[i])] != there[(i + rotation) % there.size()]) return -1;
+  return static_cast<int>(rotation);
 }
 
 }  // namespace
@@ -83,21 +77,23 @@ PlanSymmetry::PlanSymmetry(const Plan& plan, const Cluster& cluster) : plan_(pla
     if (op.queue >= 0) {
       const GroupingId of_queue = plan.queues[at(op.queue)].grouping;
       groupings_.insert(of_queue);
-      turns_.insert({of_queue, op.grouping, op.kind() == OpKind::HostWork && op.host().at.is_fixed()});
+      in_turn_.insert({of_queue, op.grouping, op.kind() == OpKind::HostWork && op.host().at.is_fixed()});
     }
-    if (op.kind() == OpKind::Collective && turns(op.collective().kind())) rings_.insert(op.grouping);
+    if (op.kind() == OpKind::Collective && is_rotatable(op.collective().kind())) rings_.insert(op.grouping);
     const bool crosses_links = op.kind() == OpKind::Collective || op.kind() == OpKind::Transfer;
     if (crosses_links && seen.insert(route_kind(op)).second) routed_.push_back(&op);
   }
 }
 
-bool PlanSymmetry::is_possible() const {
+bool PlanSymmetry::is_possible() {
   if (plan_.steps_vary() || plan_.progress.backups > 0) return false;
-  return std::none_of(plan_.ops.begin(), plan_.ops.end(), [&](const Op& op) {
+  const bool alone = std::none_of(plan_.ops.begin(), plan_.ops.end(), [&](const Op& op) {
     const bool of_server = op.kind() == OpKind::Transfer && op.grouping == kEachRank &&
                            (op.transfer().from.is_fixed() || op.transfer().to.is_fixed());
     return op.random_order || of_server;
   });
+  return alone && std::all_of(plan_.ranks.begin(), plan_.ranks.end(),
+                              [&](const Place& rank) { return topology().links_beside_compute(rank).empty(); });
 }
 
 bool PlanSymmetry::is_kept_by(const Permutation& to) {
@@ -130,7 +126,7 @@ bool PlanSymmetry::is_shown_by_first(const std::vector<int>& orbit_of,
       if (rings_.contains(id) && !is_repeated(ranks)) return false;
     }
   }
-  return std::all_of(turns_.begin(), turns_.end(), [&](const Turn& turn) {
+  return std::all_of(in_turn_.begin(), in_turn_.end(), [&](const Turn& turn) {
     const Grouping& ops = plan_.grouping(turn.of_op);
     const Grouping& queues = plan_.grouping(turn.of_queue);
     for (int rank = 0; rank < plan_.rank_count(); ++rank) {
@@ -151,7 +147,7 @@ bool PlanSymmetry::keeps_devices(const Permutation& to) const {
 }
 
 bool PlanSymmetry::keeps_turns(const Permutation& to) const {
-  for (const Turn& turn : turns_) {
+  for (const Turn& turn : in_turn_) {
     const Grouping& ops = plan_.grouping(turn.of_op);
     const Grouping& queues = plan_.grouping(turn.of_queue);
     for (int rank = 0; rank < plan_.rank_count(); ++rank) {
@@ -174,22 +170,24 @@ bool PlanSymmetry::keeps_places(const Op& op, const Permutation& to) const {
   for (int group = 0; group < grouping.count(); ++group) {
     const auto here = grouping.ranks(group);
     const auto there = image_of(grouping, group, to);
-    const int turn = turn_of(here, there, to);
-    if (turn < 0 || (turn > 0 && !turns(op.collective().kind()))) return false;
-    if (turn == 0 && group_shape(plan_, here).node_begin != group_shape(plan_, there).node_begin) return false;
+    const int rotation = rotation_of(here, there, to);
+    if (rotation < 0 || (rotation > 0 && !is_rotatable(op.collective().kind()))) return false;
+    if (rotation == 0 && group_shape(plan_, here).node_begin != group_shape(plan_, there).node_begin) return false;
   }
   return true;
 }
 
-bool PlanSymmetry::keeps_routes(const Permutation& to) {
+Topology& PlanSymmetry::topology() {
   if (!topology_) {
     std::set<int> nodes(plan_.nodes.begin(), plan_.nodes.end());
     for (const Place& server : plan_.servers) nodes.insert(server.node);
     topology_ = std::make_unique<Topology>(cluster_, std::vector(nodes.begin(), nodes.end()), gpus_in_use(plan_.ranks));
   }
-  for (const Place& rank : plan_.ranks)
-    if (!topology_->links_beside_compute(rank).empty()) return false;
-  LinkMap map(*topology_);
+  return *topology_;
+}
+
+bool PlanSymmetry::keeps_routes(const Permutation& to) {
+  LinkMap map(topology());
   return std::all_of(routed_.begin(), routed_.end(), [&](const Op* op) {
     return op->kind() == OpKind::Collective ? keeps_collective(*op, to, map) : keeps_transfer(*op, to, map);
   });
@@ -218,11 +216,11 @@ bool PlanSymmetry::keeps_collective(const Op& op, const Permutation& to, LinkMap
     const GroupMembers here(plan_, grouping.ranks(group));
     const GroupMembers there(plan_, image_of(grouping, group, to));
     const int size = here.shape.ranks();
-    const int turn = turn_of(here.ranks, there.ranks, to);
+    const int rotation = rotation_of(here.ranks, there.ranks, to);
     for (const Hop& hop : schedule_of(kind, here.shape, 1).hops) {
       Hop image = hop;
-      image.from = (hop.from + turn) % size;
-      image.to = (hop.to + turn) % size;
+      image.from = (hop.from + rotation) % size;
+      image.to = (hop.to + rotation) % size;
       const bool inside = here.shape.node_of(hop.from) == here.shape.node_of(hop.to);
       if (inside != (there.shape.node_of(image.from) == there.shape.node_of(image.to))) return false;
       const HopPath way = here.path(*topology_, costs, kind.algorithm, hop);

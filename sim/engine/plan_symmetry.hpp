@@ -19,15 +19,15 @@ class PlanSymmetry {
 public:
   PlanSymmetry(const Plan& plan, const Cluster& cluster);
 
-  /// False: whatever the permutation, something tells every rank from all others. They draw how long steps take, or a
-  /// server answers them one after another.
-  [[nodiscard]] bool is_possible() const;
+  /// False: whatever the permutation, something tells every rank from all others. They draw how long steps take, a
+  /// server answers them one after another, or compute slows down links that ranks share.
+  [[nodiscard]] bool is_possible();
 
   /// Whether nothing changes when ranks take each other's places:
   /// - each keeps its kind of device and its speed,
   /// - groups of every grouping become groups, those of queues as well, and no two instances of an op that take turns
   ///   in one queue become each other,
-  /// - a collective goes between the same places of a group, or is a ring that is turned,
+  /// - a collective goes between the same places of a group, or is a ring that is rotated,
   /// - transfers are those of each rank between its device and its host, or of groups that stay where they are,
   /// - links of equal rates can take each other's places so that every route becomes that of the ranks whose place is
   ///   taken.
@@ -49,10 +49,13 @@ private:
     friend auto operator<=>(const Turn&, const Turn&) = default;
   };
 
+  Topology& topology();
   [[nodiscard]] bool keeps_devices(const Permutation& to) const;
   [[nodiscard]] bool keeps_turns(const Permutation& to) const;
   [[nodiscard]] bool keeps_places(const Op& op, const Permutation& to) const;
   [[nodiscard]] bool keeps_routes(const Permutation& to);
+  /// Of each rank: the route of the rank whose place it takes. Of a group that stays where it is: the links that its
+  /// route has, so that no other op moves them.
   [[nodiscard]] bool keeps_transfer(const Op& op, const Permutation& to, LinkMap& map) const;
   [[nodiscard]] bool keeps_collective(const Op& op, const Permutation& to, LinkMap& map) const;
   [[nodiscard]] Path route_of(const Transfer& moved, int rank) const;
@@ -61,7 +64,7 @@ private:
   const Cluster& cluster_;
   std::set<GroupingId> groupings_;  ///< of ops and queues
   std::set<GroupingId> rings_;      ///< groupings that have rings
-  std::set<Turn> turns_;
+  std::set<Turn> in_turn_;
   std::vector<const Op*> routed_;       ///< one of each kind of those that cross links
   std::unique_ptr<Topology> topology_;  ///< once it is needed
 };

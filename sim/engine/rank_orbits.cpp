@@ -68,7 +68,7 @@ public:
     std::set<int> groups;
     for (const int rank : orbits.members[at(orbit_of(ranks_.front()))]) groups.insert(grouping.group_of(rank));
     for (const int group : groups) all_.emplace_back(context.plan, grouping.ranks(group));
-    for (int place = 0; place < static_cast<int>(ranks_.size()); ++place) turned_ = turned_ || !is_simulated(place);
+    for (int place = 0; place < static_cast<int>(ranks_.size()); ++place) rotated_ = rotated_ || !is_simulated(place);
   }
 
   [[nodiscard]] bool is_simulated(int place) const {
@@ -76,14 +76,14 @@ public:
     return orbits_.members[at(orbit_of(rank))].front() == rank;
   }
   /// Some of its ranks stand for others of it: a ring.
-  [[nodiscard]] bool is_turned() const { return turned_; }
+  [[nodiscard]] bool is_rotated() const { return rotated_; }
   /// Of a hop and those that it stands for.
   [[nodiscard]] std::vector<std::vector<LinkId>> routes(const RoutedHop& hop) const {
     const int size = static_cast<int>(ranks_.size());
     std::vector<std::vector<LinkId>> out;
     for (const GroupMembers& group : all_) {
-      if (!turned_) out.push_back(route(group, hop.from, hop.to));
-      for (int place = 0; turned_ && place < size; ++place)
+      if (!rotated_) out.push_back(route(group, hop.from, hop.to));
+      for (int place = 0; rotated_ && place < size; ++place)
         if (orbit_of(group.ranks[at(place)]) == orbit_of(ranks_[at(hop.from)]))
           out.push_back(route(group, place, (place + 1) % size));
     }
@@ -103,7 +103,7 @@ private:
   CollectiveCosts costs_;
   std::span<const int> ranks_;
   std::vector<GroupMembers> all_;
-  bool turned_ = false;
+  bool rotated_ = false;
 };
 
 }  // namespace
@@ -115,7 +115,10 @@ RankOrbits find_rank_orbits(const Plan& plan, const Cluster& cluster, bool withi
   Sets sets(at(ranks));
   const auto attempt = [&](const Permutation& to) {
     if (is_within(sets, to) || !symmetry.is_kept_by(to)) return;
-    for (int rank = 0; rank < ranks; ++rank) sets.union_set(at(rank), at(to[at(rank)]));
+    Sets joined = sets;
+    for (int rank = 0; rank < ranks; ++rank) joined.union_set(at(rank), at(to[at(rank)]));
+    const RankOrbits orbits = orbits_of(joined, ranks);
+    if (symmetry.is_shown_by_first(orbits.orbit_of, orbits.members)) sets = std::move(joined);
   };
   attempt(shift_within(plan.grouping(kEachNode), ranks));
   // Long runs first: what they join, shorter ones need not.
@@ -123,16 +126,15 @@ RankOrbits find_rank_orbits(const Plan& plan, const Cluster& cluster, bool withi
     for (int block = 1; ranks % run == 0 && block < run; ++block)
       if (run % block == 0) attempt(shift_blocks(ranks, block, run / block));
   RankOrbits out = orbits_of(sets, ranks);
-  const bool useful =
-      static_cast<int>(out.members.size()) < ranks && symmetry.is_shown_by_first(out.orbit_of, out.members);
-  return useful ? out : RankOrbits{};
+  return static_cast<int>(out.members.size()) < ranks ? out : RankOrbits{};
 }
 
 std::vector<LinkId> links_of_one(const std::vector<std::vector<LinkId>>& routes) {
   std::vector<LinkId> out;
   for (std::size_t place = 0; place < routes.front().size(); ++place) {
     std::set<LinkId> links;
-    for (const auto& route : routes) links.insert(route[place]);
+    for (const auto& route : routes) links.insert(route.at(place));
+    SIMSYNC_ASSERT(routes.size() % links.size() == 0);
     out.insert(out.end(), routes.size() / links.size(), *links.begin());
   }
   return out;
@@ -141,8 +143,8 @@ std::vector<LinkId> links_of_one(const std::vector<std::vector<LinkId>>& routes)
 void merge_alike_hops(const RouteContext& context, const ScheduleKey& key, const RankOrbits& orbits,
                       RoutedSchedule& schedule) {
   const AlikeGroups groups(context, key, orbits);
-  const bool turned = groups.is_turned();
-  SIMSYNC_ASSERT(!turned || (schedule.pipelines.size() == 1 && schedule.pipelines.front().ring));
+  const bool rotated = groups.is_rotated();
+  SIMSYNC_ASSERT(!rotated || (schedule.pipelines.size() == 1 && schedule.pipelines.front().ring));
   std::vector<RoutedHop> kept;
   for (RoutedHop& hop : schedule.hops) {
     if (!groups.is_simulated(hop.from)) continue;
@@ -150,14 +152,14 @@ void merge_alike_hops(const RouteContext& context, const ScheduleKey& key, const
       hop.links = links_of_one(groups.routes(hop));
       hop.path = context.path_of(hop.links, hop.cap);
     }
-    if (turned) {  // the order of messages round the ring, which a flow of all of them does not show
+    if (rotated) {  // the order of messages round the ring, which a flow of all of them does not show
       hop.needs.clear();
       hop.unblocks.clear();
     }
     kept.push_back(std::move(hop));
   }
   schedule.hops = std::move(kept);
-  if (!turned) return;
+  if (!rotated) return;
   schedule.members = {std::vector<int>(schedule.hops.size())};
   std::iota(schedule.members.front().begin(), schedule.members.front().end(), 0);
 }

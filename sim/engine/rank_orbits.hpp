@@ -17,16 +17,17 @@ struct RankOrbits {
 };
 
 /// Orbits of the ranks under permutations that leave plan and network as they are (PlanSymmetry); empty when there is
-/// none, or one rank of each orbit would not show what all do. Ranks of an orbit do the same at any time, because
-/// shares of links are unique.
+/// none. Permutations after which the first rank of an orbit would not show what all do are left out. Ranks of an orbit
+/// do the same at any time, because shares of links are unique; where instances of several ops begin to wait for one
+/// queue at the same instant, the one that is served first may be another than in the whole plan.
 ///
 /// Tried are shifts of the ranks of every node by one place, and, unless `within_nodes`, those of blocks of consecutive
 /// ranks: in a mesh of tensor-parallel ranks, replicas and stages these are the shifts along its axes.
 /// Cost: PlanSymmetry::is_kept_by for each shift, of which there are O(divisors of the number of ranks, squared).
 RankOrbits find_rank_orbits(const Plan& plan, const Cluster& cluster, bool within_nodes);
 
-/// The links that a flow crosses which stands for flows along these routes: of links that take each other's places the
-/// first, so often as each of them is crossed.
+/// The links that a flow crosses which stands for flows along these routes, of equal lengths: of links that take each
+/// other's places the first, so often as each of them is crossed.
 std::vector<LinkId> links_of_one(const std::vector<std::vector<LinkId>>& routes);
 
 /// Hops of simulated ranks stand for those of all ranks of their orbits, in this group and in others; the other hops of

@@ -39,7 +39,7 @@ Route Routes::find(const Op& op, int group) {
                      .streams = moved.streams,
                      .connection = moved.connection,
                      .stands_for = groups_.stands_for(op.grouping, group),
-                     .of_device = of_rank};
+                     .of_rank = of_rank};
   const auto [known, fresh] = shared_.try_emplace(key);
   if (fresh) known->second = find_shared(key, of_rank ? groups_.alike(group) : std::span(&own, 1));
   const SharedRoute& shared = known->second;
@@ -58,8 +58,10 @@ Routes::SharedRoute Routes::find_shared(const RouteKey& key, std::span<const Pla
   std::vector<int> links(path.links.begin(), path.links.end());
   if (links.empty()) return out;
   if (devices.size() > 1) {
+    // Ranks that stand for others copy between device and host: PlanSymmetry refuses transfers to a fixed place.
+    SIMSYNC_ASSERT(key.from.node == key.own_node && key.to.node == key.own_node);
     const auto of = [](const Place& end, const Place& device) {
-      return end.gpu >= 0 ? device : Place{device.node, -1};  // none of them ends at a fixed place
+      return end.gpu >= 0 ? device : Place{device.node, -1};
     };
     std::vector<std::vector<int>> routes;
     for (const Place& device : devices)

@@ -61,9 +61,9 @@ private:
     Place to;
     int own_node = 0;  ///< of the group
     int streams = 0;
-    int connection = 0;      ///< Transfer::connection
-    int stands_for = 1;      ///< nodes
-    bool of_device = false;  ///< between a device and its host
+    int connection = 0;    ///< Transfer::connection
+    int stands_for = 1;    ///< nodes
+    bool of_rank = false;  ///< of each rank, which may stand for others
     friend auto operator<=>(const RouteKey&, const RouteKey&) = default;
   };
   /// What transfers with one key have in common.

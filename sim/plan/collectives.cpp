@@ -203,6 +203,11 @@ void move_to_node(CollectiveSchedule& schedule, const GroupShape& group, int fro
 
 }  // namespace
 
+bool is_rotatable(const CollectiveKind& kind) {
+  return only_algorithm(kind.primitive).value_or(kind.algorithm) == CollectiveAlgorithm::Ring &&
+         !detail::is_chain(kind.primitive);
+}
+
 CollectiveSchedule schedule_of(const CollectiveKind& kind, const GroupShape& group, int chunks, int only_node) {
   if (group.ranks() < 2) return {};
   SIMSYNC_ASSERT(kind.root >= 0 && kind.root < group.ranks());

@@ -77,6 +77,9 @@ struct CollectiveSchedule {
 /// Hierarchical over nodes with unequal numbers of ranks.
 CollectiveSchedule schedule_of(const CollectiveKind& kind, const GroupShape& group, int chunks, int only_node = -1);
 
+/// Whether the hops are one ring round the group: they remain the same when each rank takes the next one's place.
+bool is_rotatable(const CollectiveKind& kind);
+
 /// Messages per hop that a collective cuts a payload into; 1 unless messages flow through a tree or a chain, at most
 /// 512. Pieces are of 512 KiB; on a tree, whose two halves carry half of the payload each, they are halved as NCCL
 /// does while the pipeline is short for its depth: down to 128 KiB below 8 pieces per level, to 64 KiB below 4, to

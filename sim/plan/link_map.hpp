@@ -1,4 +1,4 @@
-// Whether exchanging the ranks of a node exchanges its links, too. Private to sim.
+// Whether exchanging ranks exchanges the links of their routes, too. Private to sim.
 #pragma once
 #include <map>
 #include <vector>

@@ -241,8 +241,9 @@ TEST_CASE("what cannot be folded says why", "[engine][fidelity]") {
   const auto folded = [&](const Cluster& cluster, const Strategy& strategy) {
     return run(lab, cluster, strategy, {.fidelity = Fidelity::Folded});
   };
-  CHECK_THROWS_WITH(folded(lab_cluster(4, 1, {}, 1), on_server(lab.model, 4, {4, -1})),
-                    ContainsSubstring("with parameter servers that needs --set solver=native"));
+  CHECK_THROWS_WITH(
+      folded(lab_cluster(4, 1, {}, 1), on_server(lab.model, 4, {4, -1})),
+      ContainsSubstring("SimGrid counts a flow once, whomever it stands for; with --set solver=native they may"));
   CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::HalvingDoubling)),
                     ContainsSubstring("no power of two"));
   CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::BroadcastReduce)),

@@ -1,4 +1,6 @@
 // Ranks of a mesh stand for each other along its axes: meshes and layouts drawn at random, against `fluid`.
+#include "sim/engine/rank_orbits.hpp"
+
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -61,7 +63,9 @@ public:
         });
       }
     }
-    plan.queues = {{.name = "compute", .grouping = kEachRank, .slots = 1}};
+    plan.queues = {{.name = "compute", .grouping = kEachRank, .slots = 1},
+                   {.name = "copies", .grouping = kEachRank, .slots = 1, .ordering = Ordering::Priority},
+                   {.name = "host", .grouping = kEachNode, .slots = 1}};
   }
 
   Plan plan;
@@ -81,13 +85,19 @@ private:
   Mesh mesh_;
 };
 
-Op draw_collective(const MeshPlan& mesh, Random& random) {
+/// From 0 to 1; of `steps` values, so that much happens at one instant, or of any where that is 0.
+double draw_amount(Random& random, int steps) {
+  return steps == 0 ? random.unit()
+                    : (1.0 + static_cast<double>(random.below(static_cast<std::uint64_t>(steps)))) / steps;
+}
+
+Op draw_collective(const MeshPlan& mesh, Random& random, int steps) {
   constexpr std::array kPrimitives{Primitive::AllReduce, Primitive::ReduceScatter, Primitive::AllGather,
                                    Primitive::AllToAll, Primitive::SendReceive};
   constexpr std::array kAllReduces{CollectiveAlgorithm::Ring, CollectiveAlgorithm::Ring, CollectiveAlgorithm::Ring,
                                    CollectiveAlgorithm::DoubleBinaryTree, CollectiveAlgorithm::HalvingDoubling};
   Collective all{.primitive = kPrimitives.at(random.below(kPrimitives.size())), .protocol = {}, .setup = {}};
-  all.bytes = 1e6 * (0.1 + random.unit());
+  all.bytes = 1e6 * (0.1 + draw_amount(random, steps));
   Op op;
   const auto first = static_cast<std::size_t>(kWholeJob) + 1;
   do {
@@ -104,7 +114,7 @@ Op draw_collective(const MeshPlan& mesh, Random& random) {
 }
 
 /// Compute of stages and collectives along axes, some beside each other.
-Plan draw_plan(const Cluster& cluster, const Mesh& shape, Random& random) {
+Plan draw_plan(const Cluster& cluster, const Mesh& shape, Random& random, int steps = 0) {
   MeshPlan mesh(cluster, shape);
   const std::uint64_t ops = 4 + random.below(12);
   for (std::uint64_t id = 0; id < ops; ++id) {
@@ -115,15 +125,17 @@ Plan draw_plan(const Cluster& cluster, const Mesh& shape, Random& random) {
       const bool up = random.below(2) == 0;
       op.body = Transfer{.from = up ? device : host,
                          .to = up ? host : device,
-                         .bytes = 1e6 * random.unit(),
+                         .bytes = 1e6 * draw_amount(random, steps),
                          .setup = {},
                          .packing = {}};
+      if (random.below(2) == 0) op.queue = 1 + static_cast<int>(random.below(2));
+      op.priority = static_cast<int>(random.below(3));
     } else if (random.below(2) == 0) {
       op.grouping = mesh.each.at(random.below(mesh.each.size()));
       op.queue = 0;
-      op.body = Compute{.duration = Seconds{1e-3 * random.unit()}, .parts = {}, .samples = {}};
+      op.body = Compute{.duration = Seconds{1e-3 * draw_amount(random, steps)}, .parts = {}, .samples = {}};
     } else {
-      op = draw_collective(mesh, random);
+      op = draw_collective(mesh, random, steps);
     }
     for (std::uint64_t before = 0; before < id; ++before)
       if (random.below(id) < 2) op.after.push_back({static_cast<OpId>(before), 0});
@@ -148,6 +160,7 @@ TEST_CASE("random meshes of ranks fold as they are simulated in full", "[groups]
   Random random(26);
   constexpr int kPlans = 2000;
   int folded = 0;
+  int parts_of_nodes = 0;
   double simulated = 0.0;
   double ranks = 0.0;
   for (int i = 0; i < kPlans; ++i) {
@@ -160,15 +173,40 @@ TEST_CASE("random meshes of ranks fold as they are simulated in full", "[groups]
     const Prediction chosen = replayed(plan, cluster, Fidelity::Auto, 3);
     if (chosen.fidelity != Fidelity::Folded) continue;
     ++folded;
+    if (chosen.simulated_ranks % cluster.groups.front().gpus != 0) ++parts_of_nodes;
     simulated += chosen.simulated_ranks;
     ranks += mesh.ranks();
     CAPTURE(i, cluster.name, mesh.tensor, mesh.replicas, mesh.stages);
     const Prediction full = replayed(plan, cluster, Fidelity::Fluid, 3);
     REQUIRE_THAT(chosen.step.value(), WithinRel(full.step.value(), 1e-9));
   }
-  CAPTURE(folded, simulated, ranks);
+  CAPTURE(folded, parts_of_nodes, simulated, ranks);
   CHECK(folded > kPlans / 4);
+  CHECK(parts_of_nodes > kPlans / 10);
   CHECK(simulated < ranks / 2.0);
+}
+
+TEST_CASE("of meshes on which much begins at one instant nearly all fold as they are simulated in full",
+          "[groups][fidelity]") {
+  // Queues serve those that begin to wait at one instant in the order in which they came, which a fold may change.
+  Random random(28);
+  int folded = 0;
+  int differ = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const Mesh mesh{.tensor = one_of(std::array{2, 4}, random),
+                    .replicas = one_of(std::array{1, 2, 4}, random),
+                    .stages = one_of(std::array{1, 2}, random)};
+    const Cluster cluster = draw_cluster(mesh.ranks(), random);
+    const Plan plan = draw_plan(cluster, mesh, random, 2);
+    const Prediction chosen = replayed(plan, cluster, Fidelity::Auto, 3);
+    if (chosen.fidelity != Fidelity::Folded) continue;
+    ++folded;
+    const Prediction full = replayed(plan, cluster, Fidelity::Fluid, 3);
+    if (!WithinRel(full.step.value(), 1e-9).match(chosen.step.value())) ++differ;
+  }
+  CAPTURE(folded, differ);
+  CHECK(folded > 250);
+  CHECK(differ == 0);
 }
 
 TEST_CASE("random layouts of GPT-2 fold as they are simulated in full", "[groups][fidelity][parallel]") {
@@ -201,19 +239,24 @@ TEST_CASE("random layouts of GPT-2 fold as they are simulated in full", "[groups
   CHECK(folded > compared / 2);
 }
 
-TEST_CASE("of a stage on two nodes a rank for each replica of a node is simulated", "[groups][fidelity][parallel]") {
+TEST_CASE("of a stage a rank for each replica of a node is simulated", "[groups][fidelity][parallel]") {
+  const auto simulated = [](int workers, const std::string& stages) {
+    const Problem problem = gpt2(workers,
+                                 {{"strategy.tensor", "4"},
+                                  {"strategy.pipeline", stages},
+                                  {"strategy.micro_steps", "4"},
+                                  {"strategy.sequence", "true"},
+                                  {"strategy.stage", "1"}},
+                                 "fsdp");
+    const Prediction chosen = replayed(problem.plan, problem.cluster, Fidelity::Auto, 3);
+    CHECK(chosen.fidelity == Fidelity::Folded);
+    return chosen.simulated_ranks;
+  };
   // Two stages of 16 ranks on two nodes each: 4 tensor-parallel ranks, and rings of four replicas, two on a node, of
   // whose hops every other one leaves it.
-  const Problem problem = gpt2(32,
-                               {{"strategy.tensor", "4"},
-                                {"strategy.pipeline", "2"},
-                                {"strategy.micro_steps", "4"},
-                                {"strategy.sequence", "true"},
-                                {"strategy.stage", "1"}},
-                               "fsdp");
-  const Prediction chosen = replayed(problem.plan, problem.cluster, Fidelity::Auto, 3);
-  CHECK(chosen.fidelity == Fidelity::Folded);
-  CHECK(chosen.simulated_ranks == 4);
+  CHECK(simulated(32, "2") == 4);
+  // Eight stages of one node each: both replicas do the same.
+  CHECK(simulated(64, "8") == 8);
 }
 
 TEST_CASE("ranks that a plan or the network tells apart do not stand for each other", "[groups][fidelity]") {
@@ -240,11 +283,48 @@ TEST_CASE("ranks that a plan or the network tells apart do not stand for each ot
   }
   SECTION("by a queue in which they take turns") {
     mesh.plan.queues.push_back({.name = "turns", .grouping = kWholeJob, .slots = 1});
-    mesh.plan.ops.front().queue = 1;
+    mesh.plan.ops.front().queue = static_cast<int>(mesh.plan.queues.size()) - 1;
     CHECK(simulated(mesh.plan, alike) == 2);  // both groups take turns, the ranks of each do the same
   }
   SECTION("by what they draw") {
     mesh.plan.draws.step_variation = 0.1;
     CHECK(simulated(mesh.plan, alike) == 8);
   }
+  SECTION("by what hosts send ahead") {
+    Cluster ahead = alike;
+    ahead.groups.front().cpu.send_ahead = Seconds{0.1};
+    CHECK(simulated(mesh.plan, ahead) == 8);
+  }
+}
+
+TEST_CASE("ranks whose link keeps a queue do not stand for each other", "[groups][fidelity]") {
+  // 10 MB pass at once, so the first copy takes no time of the link, and the second one does.
+  Cluster cluster = lab_cluster(1, 2, {.nic = 1e9, .nic_latency = 1e-5, .port = 5e9, .port_latency = 1e-6});
+  cluster.links["switch"] = cluster.links.at("pcie");
+  cluster.links["switch"].service.burst = Bytes{10'000'000};
+  NodeFabric& fabric = cluster.groups.front().fabric;
+  fabric.gpus_per_switch = 2;
+  fabric.switch_link = "switch";
+  Plan plan;
+  plan.set_ranks(cluster.workers(2));
+  Op copy;
+  copy.grouping = kEachRank;
+  copy.body = Transfer{.from = {.kind = End::Kind::Device, .place = {}},
+                       .to = {.kind = End::Kind::Host, .place = {}},
+                       .bytes = 1e7,
+                       .setup = {},
+                       .packing = {}};
+  plan.ops.push_back(copy);
+  const Prediction chosen = replayed(plan, cluster, Fidelity::Auto, 1);
+  CHECK(chosen.simulated_ranks == 2);
+  cluster.links["switch"].service = {};
+  CHECK(replayed(plan, cluster, Fidelity::Auto, 1).simulated_ranks == 1);
+}
+
+TEST_CASE("a flow crosses a shared link as often as those that it stands for", "[groups][fidelity]") {
+  using Links = std::vector<LinkId>;
+  CHECK(detail::links_of_one({{3, 9}, {4, 9}, {5, 9}}) == Links{3, 9, 9, 9});
+  // Two uplinks, each of two ranks, and the half-duplex link that all cross there and back.
+  CHECK(detail::links_of_one({{1, 7, 9, 9}, {2, 7, 9, 9}, {3, 8, 9, 9}, {4, 8, 9, 9}}) ==
+        Links{1, 7, 7, 9, 9, 9, 9, 9, 9, 9, 9});
 }

@@ -207,18 +207,26 @@ void fold_ranks(const Plan& plan, const Cluster& cluster, Folding& folding) {
   }
 }
 
-/// What else would let nodes or ranks stand for each other.
-std::string folds_more(const ReplayOptions& options) {
-  if (options.solver != Solver::Native) return "; with --set solver=native they may";
-  return options.record ? "; ranks may where nothing is recorded" : "";
-}
-
 }  // namespace
 
 bool is_served_in_turn(const Op& op) {
   const auto* work = std::get_if<HostWork>(&op.body);
   return work != nullptr && work->at.is_server() && op.queue >= 0 && op.grouping != kWholeJob;
 }
+
+namespace {
+
+/// What lets nodes or ranks stand for each other, of a plan of which none does.
+std::string what_folds_it(const Plan& plan, const Cluster& cluster, ReplayOptions options) {
+  const auto folds = [&] { return choose_folding(plan, cluster, options).fidelity == Fidelity::Folded; };
+  options.fidelity = Fidelity::Auto;
+  options.solver = Solver::Native;
+  if (folds()) return "; --set solver=native folds it";
+  options.record = false;
+  return folds() ? "; the native solver folds it where nothing is recorded" : "";
+}
+
+}  // namespace
 
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options) {
   const Fidelity asked = options.fidelity;
@@ -235,8 +243,8 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
   Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : std::move(all);
   if (options.solver == Solver::Native && !options.record) fold_ranks(plan, cluster, out);
   if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)
-    throw PlanError(
-        fmt::format("fidelity 'folded': nodes cannot stand for each other here: {}{}", why_not, folds_more(options)));
+    throw PlanError(fmt::format("fidelity 'folded': nodes cannot stand for each other here: {}{}", why_not,
+                                what_folds_it(plan, cluster, options)));
   return out;
 }
 

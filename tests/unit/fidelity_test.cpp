@@ -243,7 +243,7 @@ TEST_CASE("what cannot be folded says why", "[engine][fidelity]") {
   };
   CHECK_THROWS_WITH(
       folded(lab_cluster(4, 1, {}, 1), on_server(lab.model, 4, {4, -1})),
-      ContainsSubstring("SimGrid counts a flow once, whomever it stands for; with --set solver=native they may"));
+      ContainsSubstring("SimGrid counts a flow once, whomever it stands for; --set solver=native folds it"));
   CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::HalvingDoubling)),
                     ContainsSubstring("no power of two"));
   CHECK_THROWS_WITH(folded(lab_cluster(6, 1), all_reduced(lab.model, 6, Algorithm::BroadcastReduce)),

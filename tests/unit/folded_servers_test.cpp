@@ -206,7 +206,7 @@ TEST_CASE("a server's links carry what all nodes send that one stands for", "[gr
   CHECK_THAT(full.step.value(), WithinRel(folded.step.value(), 1e-7));
   CHECK_THROWS_WITH(replay(plan, cluster, {.fidelity = Fidelity::Folded, .solver = Solver::SimGrid}),
                     "fidelity 'folded': nodes cannot stand for each other here: on links of parameter servers SimGrid "
-                    "counts a flow once, whomever it stands for; with --set solver=native they may");
+                    "counts a flow once, whomever it stands for; --set solver=native folds it");
 }
 
 namespace {

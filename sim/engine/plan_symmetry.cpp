@@ -87,13 +87,13 @@ PlanSymmetry::PlanSymmetry(const Plan& plan, const Cluster& cluster) : plan_(pla
 
 bool PlanSymmetry::is_possible() {
   if (plan_.steps_vary() || plan_.progress.backups > 0) return false;
-  const bool alone = std::none_of(plan_.ops.begin(), plan_.ops.end(), [&](const Op& op) {
+  const bool ops_allow = std::none_of(plan_.ops.begin(), plan_.ops.end(), [&](const Op& op) {
     const bool of_server = op.kind() == OpKind::Transfer && op.grouping == kEachRank &&
                            (op.transfer().from.is_fixed() || op.transfer().to.is_fixed());
     return op.random_order || of_server;
   });
-  return alone && std::all_of(plan_.ranks.begin(), plan_.ranks.end(),
-                              [&](const Place& rank) { return topology().links_beside_compute(rank).empty(); });
+  return ops_allow && std::all_of(plan_.ranks.begin(), plan_.ranks.end(),
+                                  [&](const Place& rank) { return topology().links_beside_compute(rank).empty(); });
 }
 
 bool PlanSymmetry::is_kept_by(const Permutation& to) {

@@ -20,7 +20,7 @@ public:
   PlanSymmetry(const Plan& plan, const Cluster& cluster);
 
   /// False: whatever the permutation, something tells every rank from all others. They draw how long steps take, a
-  /// server answers them one after another, or compute slows down links that ranks share.
+  /// server answers them one after another, or compute slows down links (Topology::links_beside_compute).
   [[nodiscard]] bool is_possible();
 
   /// Whether nothing changes when ranks take each other's places:

@@ -23,7 +23,8 @@ struct RankOrbits {
 ///
 /// Tried are shifts of the ranks of every node by one place, and, unless `within_nodes`, those of blocks of consecutive
 /// ranks: in a mesh of tensor-parallel ranks, replicas and stages these are the shifts along its axes.
-/// Cost: PlanSymmetry::is_kept_by for each shift, of which there are O(divisors of the number of ranks, squared).
+/// Cost: PlanSymmetry::is_kept_by for each shift, of which there are O(divisors of the number of ranks, squared), and
+/// is_shown_by_first for each that joins orbits.
 RankOrbits find_rank_orbits(const Plan& plan, const Cluster& cluster, bool within_nodes);
 
 /// The links that a flow crosses which stands for flows along these routes, of equal lengths: of links that take each

@@ -17,7 +17,6 @@
 #include "cli/terminal.hpp"
 #include "cli/unknown.hpp"
 #include "strategies/search/rank_study.hpp"
-#include "strategies/search/transfer.hpp"
 
 namespace simsync {
 namespace {
@@ -99,7 +98,8 @@ void check_train(RankFlags& flags) {
 
 /// What has a line of the table: a ranker and how it begins.
 std::string label_of(const RankResult& result) {
-  return result.start == "transfer" ? result.ranker + " from sources" : result.ranker;
+  if (result.start == "transfer") return result.ranker + " from sources";
+  return result.start == "simulator" ? result.ranker + " and simulator" : result.ranker;
 }
 
 /// Of one seed: the mean over domains. Then mean and standard deviation over seeds.
@@ -109,7 +109,6 @@ public:
     auto& [sum, count] = seeds_[result.seed];
     sum += result.accuracy;
     ++count;
-    if (!result.choice.empty()) ++choices_[result.choice];
   }
   [[nodiscard]] std::string text(bool unicode) const {
     double sum = 0.0;
@@ -124,11 +123,9 @@ public:
     const double spread = count > 1 ? std::sqrt(std::max(0.0, (squares - count * mean * mean) / (count - 1))) : 0.0;
     return fmt::format("{:.3f} {}{:.3f}", mean, unicode ? "±" : "+-", spread);
   }
-  [[nodiscard]] const std::map<std::string, int>& choices() const { return choices_; }
 
 private:
   std::map<int, std::pair<double, int>> seeds_;  ///< sum and number
-  std::map<std::string, int> choices_;
 };
 
 struct Table {
@@ -152,28 +149,11 @@ struct Table {
     for (const std::string& label : labels) print_cells(label, [&](const Cell& cell) { return cell.text(unicode); });
   }
 
-  /// How often each choice of a transfer was made.
-  void print_choices() const {
-    print_header("as it is/tuned/left");
-    for (const std::string& label : labels)
-      if (!lines.at(label).begin()->second.choices().empty())
-        print_cells(label, [](const Cell& cell) {
-          const auto count = [&](TransferChoice wanted) {
-            int out = 0;
-            for (const auto& [word, choice] : transfer_words())
-              if (choice == wanted && cell.choices().contains(word)) out = cell.choices().at(word);
-            return out;
-          };
-          return fmt::format("{}/{}/{}", count(TransferChoice::Source), count(TransferChoice::Tuned),
-                             count(TransferChoice::Scratch));
-        });
-  }
-
 private:
   static constexpr std::size_t kCell = 15;
 
   [[nodiscard]] std::size_t first_width() const {
-    std::size_t out = std::string("as it is/tuned/left").size();
+    std::size_t out = std::string("trials learned").size();
     for (const std::string& label : labels) out = std::max(out, label.size());
     return out;
   }
@@ -212,9 +192,6 @@ void print_report(const RankFlags& flags, const RankStudy& study) {
   std::cout << wrapped(title, terminal_style().width) << "\n\n";
   const Table table(study);
   table.print();
-  if (study.source == 0) return;
-  std::cout << "\nHow often what was learned elsewhere was taken as it is, tuned, or left for scratch\n\n";
-  table.print_choices();
 }
 
 void run_rank(RankFlags& flags) {

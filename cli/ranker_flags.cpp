@@ -52,20 +52,14 @@ void write_ranker(const RankerFlags& flags, const StartingRanker& start, const S
   SavedRanker out;
   out.kind = start.kind;
   if (start.saved) {
-    Transferred transferred = transfer(*start.saved->ranker, examples);
-    out.ranker = std::move(transferred.ranker);
-    if (transferred.choice != TransferChoice::Scratch) {
-      out.models = start.saved->models;
-      out.clusters = start.saved->clusters;
-      out.trials = start.saved->trials;
-    }
-    if (transferred.choice == TransferChoice::Source) {
-      write_file(flags.out, to_json(out));
-      return;
-    }
+    out.models = start.saved->models;
+    out.clusters = start.saved->clusters;
+    out.trials = start.saved->trials;
+    out.ranker = transfer(start.kind, start.saved->ranker, examples);
   } else {
-    out.ranker = make_ranker(start.kind);
-    out.ranker->fit(examples);
+    std::shared_ptr<LearningRanker> learned = make_ranker(start.kind);
+    learned->fit(examples);
+    out.ranker = learned;
   }
   out.models.insert(setting.target.model.name());
   out.clusters.insert(setting.target.cluster.name);

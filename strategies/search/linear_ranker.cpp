@@ -86,25 +86,22 @@ private:
   Prior prior_;
 };
 
-class LinearRanker final : public Ranker {
+class LinearRanker final : public LearningRanker {
 public:
   explicit LinearRanker(LinearRankerOptions options) : options_(std::move(options)) {
     SIMSYNC_ASSERT(!options_.penalties.empty());
   }
 
-  void fit(const std::vector<Example>& examples) override { learn(examples, {}); }
-  void tune(const std::vector<Example>& examples) override {
-    SIMSYNC_ASSERT(weights_.size() > 0);
-    learn(examples, VectorXd(weights_));
+  void fit(const std::vector<Example>& examples) override {
+    SIMSYNC_ASSERT(examples.size() >= 2);
+    const double penalty = options_.penalties.size() == 1 ? options_.penalties.front() : best_penalty(examples);
+    weights_ = minimum(examples, penalty);
   }
 
   [[nodiscard]] double score(const std::vector<double>& features) const override {
     SIMSYNC_ASSERT(weights_.size() > 0 && static_cast<Index>(features.size()) == weights_.size());
     return weights_.dot(as_vector(features));
   }
-
-  [[nodiscard]] std::unique_ptr<Ranker> copy() const override { return std::make_unique<LinearRanker>(*this); }
-  LinearRanker(const LinearRanker& other) : Ranker(), options_(other.options_), weights_(other.weights_) {}
 
   [[nodiscard]] nlohmann::json weights() const override {
     SIMSYNC_ASSERT(weights_.size() > 0);
@@ -119,42 +116,23 @@ public:
   }
 
 private:
-  /// `source`: weights to go on from; empty: from scratch.
-  void learn(const std::vector<Example>& examples, const VectorXd& source) {
-    SIMSYNC_ASSERT(examples.size() >= 2);
-    const double penalty = options_.penalties.size() == 1 ? options_.penalties.front() : best_penalty(examples, source);
-    weights_ = minimum(examples, source, penalty);
-  }
-
-  /// Weights for features as they are. From a source they are a multiple of the source's and a difference: what the
-  /// source's numbers of another model are worth here is learned from few pairs.
-  [[nodiscard]] VectorXd minimum(const std::vector<Example>& examples, const VectorXd& source, double penalty) const {
+  /// Weights for features as they are.
+  [[nodiscard]] VectorXd minimum(const std::vector<Example>& examples, double penalty) const {
     const VectorXd scales = scales_of(examples);
-    const Index width = scales.size();
-    const Index columns = width + (source.size() > 0 ? 1 : 0);
     const auto pairs = detail::pairs_of(examples, options_.most_pairs);
-    MatrixXd differences(static_cast<Index>(pairs.size()), columns);
+    MatrixXd differences(static_cast<Index>(pairs.size()), scales.size());
     for (std::size_t p = 0; p < pairs.size(); ++p) {
       const VectorXd difference =
           as_vector(examples[pairs[p].first].features) - as_vector(examples[pairs[p].second].features);
-      const auto row = static_cast<Index>(p);
-      differences.row(row).head(width) = difference.cwiseProduct(scales).transpose();
-      if (columns > width) differences(row, width) = source.dot(difference);
+      differences.row(static_cast<Index>(p)) = difference.cwiseProduct(scales).transpose();
     }
-    const VectorXd weights = PairwiseLoss(std::move(differences), prior(columns, width, penalty)).minimum();
-    VectorXd out = weights.head(width).cwiseProduct(scales);
-    if (columns > width) out += weights[width] * source;
-    return out;
+    return PairwiseLoss(std::move(differences), prior(scales.size(), penalty)).minimum().cwiseProduct(scales);
   }
 
-  [[nodiscard]] Prior prior(Index columns, Index width, double penalty) const {
+  [[nodiscard]] Prior prior(Index width, double penalty) const {
     constexpr double kNearlyNone = 1e-6;  // so that pairs which it ranks perfectly leave it finite
-    constexpr double kMultiple = 1e-3;
-    Prior out{VectorXd::Zero(columns), VectorXd::Constant(columns, penalty)};
-    if (columns > width) {
-      out.center[width] = 1.0;
-      out.penalties[width] = kMultiple;
-    } else if (options_.prior) {
+    Prior out{VectorXd::Zero(width), VectorXd::Constant(width, penalty)};
+    if (options_.prior) {
       const auto at = static_cast<Index>(*options_.prior);
       out.penalties[at] = kNearlyNone;
       out.center[at] = 1.0;
@@ -163,13 +141,13 @@ private:
   }
 
   /// The largest of those that rank as well as the best in a cross-validation.
-  [[nodiscard]] double best_penalty(const std::vector<Example>& examples, const VectorXd& source) const {
+  [[nodiscard]] double best_penalty(const std::vector<Example>& examples) const {
     std::vector<double> penalties = options_.penalties;
     std::sort(penalties.rbegin(), penalties.rend());
     std::vector<std::vector<double>> accuracies(penalties.size());
     for (const detail::Fold& fold : detail::folds_of(examples)) {
       for (std::size_t i = 0; i < penalties.size(); ++i) {
-        const VectorXd weights = minimum(fold.known, source, penalties[i]);
+        const VectorXd weights = minimum(fold.known, penalties[i]);
         std::vector<double> scores;
         for (const Example& example : fold.held) scores.push_back(weights.dot(as_vector(example.features)));
         accuracies[i].push_back(pairwise_accuracy(fold.held, scores));
@@ -184,7 +162,7 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Ranker> linear_ranker(LinearRankerOptions options) {
+std::unique_ptr<LearningRanker> linear_ranker(LinearRankerOptions options) {
   return std::make_unique<LinearRanker>(std::move(options));
 }
 

@@ -43,7 +43,7 @@ private:
 
   std::set<std::string> known_;  ///< ids
   std::vector<Example> examples_;
-  std::unique_ptr<Ranker> ranker_;
+  std::shared_ptr<const Ranker> ranker_;
 };
 
 class Proposals {

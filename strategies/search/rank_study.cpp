@@ -52,7 +52,7 @@ Split split_of(const Rows& rows, double share, std::uint64_t seed) {
 }
 
 /// What each kind has learned elsewhere.
-using Sources = std::map<RankerKind, std::unique_ptr<Ranker>>;
+using Sources = std::map<RankerKind, std::shared_ptr<const Ranker>>;
 
 class Study {
 public:
@@ -65,8 +65,9 @@ public:
     out_.source = source.size();
     if (source.size() < 2) return;
     for (const RankerKind kind : options_.rankers) {
-      auto& ranker = sources_[kind] = make_ranker(kind);
+      std::shared_ptr<LearningRanker> ranker = make_ranker(kind);
       ranker->fit(examples_of(kind, source));
+      sources_[kind] = ranker;
     }
   }
 
@@ -74,12 +75,8 @@ public:
     for (int seed = 1; seed <= options_.seeds; ++seed) {
       const Split split =
           split_of(rows, options_.held_out, stream_seed(static_cast<std::uint64_t>(seed), {out_.domains.size()}));
-      const RankResult base{.domain = domain,
-                            .ranker = {},
-                            .start = {},
-                            .choice = {},
-                            .seed = seed,
-                            .held_out = static_cast<int>(split.held.size())};
+      const RankResult base{
+          .domain = domain, .ranker = {}, .start = {}, .seed = seed, .held_out = static_cast<int>(split.held.size())};
       add_simulations(base, split);
       for (const RankerKind kind : options_.rankers)
         for (const int train : options_.train) {
@@ -115,22 +112,21 @@ private:
     const auto known = examples_of(kind, Rows(split.others.begin(), split.others.begin() + train));
     result.ranker = name_of(kind);
     result.train = train;
+    const auto add = [&](const char* start, const Ranker& ranker) {
+      result.start = start;
+      result.accuracy = pairwise_accuracy(held, ranker);
+      out_.results.push_back(result);
+    };
     if (known.size() >= 2) {
       const auto ranker = make_ranker(kind);
       ranker->fit(known);
-      result.start = "scratch";
-      result.accuracy = pairwise_accuracy(held, *ranker);
-      out_.results.push_back(result);
+      add("scratch", *ranker);
     }
     const auto source = sources_.find(kind);
     if (source == sources_.end()) return;
-    const Transferred transferred = transfer(*source->second, known);
-    result.start = "transfer";
-    for (const auto& [word, choice] : transfer_words())
-      if (choice == transferred.choice) result.choice = word;
+    if (known.size() >= 2 && simulated_feature(kind)) add("simulator", *transfer(kind, nullptr, known));
     result.source = static_cast<int>(out_.source);
-    result.accuracy = pairwise_accuracy(held, *transferred.ranker);
-    out_.results.push_back(result);
+    add("transfer", *transfer(kind, source->second, known));
   }
 
   RankStudy& out_;
@@ -187,16 +183,15 @@ RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<Tri
 }
 
 const std::vector<std::string>& rank_header() {
-  static const std::vector<std::string> kHeader{
-      "ranker",   "start", "choice",  "trained_on", "source_trials",    "seed",     "held_out_trials",
-      "accuracy", "model", "cluster", "workers",    "batch_per_worker", "evaluator"};
+  static const std::vector<std::string> kHeader{"ranker",  "start",           "trained_on",       "source_trials",
+                                                "seed",    "held_out_trials", "accuracy",         "model",
+                                                "cluster", "workers",         "batch_per_worker", "evaluator"};
   return kHeader;
 }
 
 std::vector<std::string> rank_cells(const RankResult& result) {
   return {result.ranker,
           result.start,
-          result.choice,
           std::to_string(result.train),
           std::to_string(result.source),
           std::to_string(result.seed),

@@ -24,8 +24,7 @@ struct RankStudyOptions {
 struct RankResult {
   TrialDomain domain;
   std::string ranker;  ///< a word of ranker_words(), `estimate` or `replay`
-  std::string start;   ///< `scratch`, `transfer`, or empty where nothing is learned
-  std::string choice;  ///< of a transfer
+  std::string start;   ///< `scratch`, `simulator`, `transfer`, or empty where nothing is learned
   int train = 0;
   int source = 0;  ///< trials learned elsewhere
   int seed = 1;

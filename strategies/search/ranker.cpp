@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "strategies/search/example_pairs.hpp"
+#include "strategies/search/scores.hpp"
 
 namespace simsync {
 
@@ -25,9 +26,7 @@ double pairwise_accuracy(const std::vector<Example>& examples, const std::vector
 }
 
 double pairwise_accuracy(const std::vector<Example>& examples, const Ranker& ranker) {
-  std::vector<double> scores;
-  for (const Example& example : examples) scores.push_back(ranker.score(example.features));
-  return pairwise_accuracy(examples, scores);
+  return pairwise_accuracy(examples, detail::scores_of(examples, ranker));
 }
 
 namespace detail {

@@ -29,6 +29,7 @@ struct Example {
 /// Steps whose ratio is nearer to 1 than this are equal as far as trials can tell.
 inline constexpr double kNearTie = 0.005;
 
+/// Says which of two strategies is faster.
 class Ranker {
 public:
   Ranker() = default;
@@ -36,15 +37,17 @@ public:
   Ranker(const Ranker&) = delete;
   Ranker& operator=(const Ranker&) = delete;
 
+  /// The higher, the slower. Scores compare within a domain.
+  [[nodiscard]] virtual double score(const std::vector<double>& features) const = 0;
+  /// What it has learned.
+  [[nodiscard]] virtual nlohmann::json weights() const = 0;
+};
+
+/// Nothing but fit() and restore() may be called before one of them was.
+class LearningRanker : public Ranker {
+public:
   /// Forgets what it knew. Needs two examples. Deterministic.
   virtual void fit(const std::vector<Example>& examples) = 0;
-  /// Goes on from what it knows, and leaves it only as far as these examples say. Needs a fit(). Deterministic.
-  virtual void tune(const std::vector<Example>& examples) = 0;
-  /// The higher, the slower. Scores compare within a domain. Needs a fit().
-  [[nodiscard]] virtual double score(const std::vector<double>& features) const = 0;
-  [[nodiscard]] virtual std::unique_ptr<Ranker> copy() const = 0;
-  /// What it has learned. Needs a fit().
-  [[nodiscard]] virtual nlohmann::json weights() const = 0;
   /// As after the fit() that these weights came from. False: they are not those of such a ranker for so many features.
   /// @throws nlohmann::json::exception for weights that lack a part.
   [[nodiscard]] virtual bool restore(const nlohmann::json& weights, std::size_t features) = 0;
@@ -62,7 +65,7 @@ struct LinearRankerOptions {
 
 /// A weighted sum of standardized features. Its weights minimize the logistic loss of the differences of pairs: the
 /// linear simulator of AutoSync, but by Newton's method, which needs neither seed nor learning rate.
-std::unique_ptr<Ranker> linear_ranker(LinearRankerOptions options = {});
+std::unique_ptr<LearningRanker> linear_ranker(LinearRankerOptions options = {});
 
 /// Share of pairs of one domain, nearly equal ones apart, whose order `scores` has as `examples`. Equal scores count
 /// half. Nothing to compare: 1.

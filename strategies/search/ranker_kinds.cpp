@@ -39,18 +39,22 @@ const char* name_of(RankerKind kind) {
   return "";
 }
 
-std::unique_ptr<Ranker> make_ranker(RankerKind kind) {
+std::optional<std::size_t> simulated_feature(RankerKind kind) {
+  if (kind == RankerKind::AutoSyncLinear) return std::nullopt;
+  return index_of(ranker_schema(kind), "log_simulated");
+}
+
+std::unique_ptr<LearningRanker> make_ranker(RankerKind kind) {
+  const auto simulated = simulated_feature(kind);
   switch (kind) {
     case RankerKind::Linear:
-      return linear_ranker({.prior = index_of(strategy_schema(), "log_simulated")});
     case RankerKind::AutoSyncLinear:
-      return linear_ranker();
+      return linear_ranker({.prior = simulated});
     case RankerKind::Boosted:
-      return detail::boosted_ranker();
+      return detail::boosted_ranker(*simulated);
     case RankerKind::Recurrent:
-      return detail::recurrent_ranker({.whole = strategy_schema().names.size(),
-                                       .prior = index_of(strategy_schema(), "log_simulated"),
-                                       .segments = kSegments});
+      return detail::recurrent_ranker(
+          {.whole = strategy_schema().names.size(), .prior = *simulated, .segments = kSegments});
   }
   SIMSYNC_ASSERT(false);
   return nullptr;

@@ -1,6 +1,7 @@
 // Which rankers there are, and what each sees of a strategy.
 #pragma once
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "strategies/names.hpp"
@@ -14,7 +15,9 @@ const Words<RankerKind>& ranker_words();
 const char* name_of(RankerKind kind);
 
 /// Knows nothing yet. @throws CapabilityError for one that this build lacks.
-std::unique_ptr<Ranker> make_ranker(RankerKind kind);
+std::unique_ptr<LearningRanker> make_ranker(RankerKind kind);
+/// Which of its features is the logarithm of a simulated step; none: the ranker does not see one.
+std::optional<std::size_t> simulated_feature(RankerKind kind);
 /// Of the features that such a ranker learns from.
 const FeatureSchema& ranker_schema(RankerKind kind);
 /// `samples`: of a worker in a step.

@@ -73,30 +73,17 @@ struct Scale {
   }
 };
 
-class RecurrentRanker final : public Ranker {
+class RecurrentRanker final : public LearningRanker {
 public:
   explicit RecurrentRanker(const RecurrentFeatures& features, LinearRankerOptions linear = {})
-      : features_(features), linear_(linear_ranker(with_prior(std::move(linear), features))) {
+      : features_(features), linear_options_(with_prior(std::move(linear), features)) {
     SIMSYNC_ASSERT(features.segments >= 1 && features.prior < features.whole);
   }
 
   void fit(const std::vector<Example>& examples) override {
     SIMSYNC_ASSERT(examples.size() >= 2);
     start(examples);
-    // Beside a linear ranker with a penalty in the middle of those that it would choose from: that takes a tenth of the
-    // time.
-    learn(examples, best_penalty(examples, [this](const auto& known) {
-            auto out = std::make_unique<RecurrentRanker>(features_, LinearRankerOptions{.penalties = {0.1}});
-            out->start(known);
-            return out;
-          }));
-  }
-
-  void tune(const std::vector<Example>& examples) override {
-    SIMSYNC_ASSERT(numbers_.size() > 0 && examples.size() >= 2);
-    const double penalty = best_penalty(examples, [this](const auto&) { return copied(); });
-    linear_->tune(wholes_of(examples));
-    learn(examples, penalty);
+    learn(examples, best_penalty(examples));
   }
 
   [[nodiscard]] double score(const std::vector<double>& features) const override {
@@ -104,8 +91,6 @@ public:
     const Sequences sequences = sequences_of({{.features = features}});
     return net_of(sequences).scores(numbers_, sequences)[0];
   }
-
-  [[nodiscard]] std::unique_ptr<Ranker> copy() const override { return copied(); }
 
   [[nodiscard]] nlohmann::json weights() const override {
     SIMSYNC_ASSERT(numbers_.size() > 0);
@@ -117,13 +102,15 @@ public:
 
   [[nodiscard]] bool restore(const nlohmann::json& weights, std::size_t features) override {
     if (weights.at("hidden") != RecurrentNet::kHidden || features <= features_.whole) return false;
-    if (!linear_->restore(weights.at("linear"), features_.whole)) return false;
+    auto linear = linear_ranker(linear_options_);
+    if (!linear->restore(weights.at("linear"), features_.whole)) return false;
     const auto width = static_cast<Index>((features - features_.whole) / static_cast<std::size_t>(features_.segments));
     const auto vector = [](const nlohmann::json& from) { return VectorXd(as_vector(from.get<std::vector<double>>())); };
     Scale scale{vector(weights.at("segment").at("mean")), vector(weights.at("segment").at("inverse_deviation"))};
     VectorXd numbers = vector(weights.at("numbers"));
     if (scale.mean.size() != width || scale.inverse.size() != width || numbers.size() != RecurrentNet(width, 1).size())
       return false;
+    linear_ = std::move(linear);
     scale_ = std::move(scale);
     numbers_ = std::move(numbers);
     return true;
@@ -136,14 +123,6 @@ private:
   }
 
   static RecurrentNet net_of(const Sequences& sequences) { return {sequences.segments.rows(), sequences.whole.rows()}; }
-
-  [[nodiscard]] std::unique_ptr<RecurrentRanker> copied() const {
-    auto out = std::make_unique<RecurrentRanker>(features_);
-    out->linear_ = linear_->copy();
-    out->scale_ = scale_;
-    out->numbers_ = numbers_;
-    return out;
-  }
 
   /// What the linear ranker sees of them.
   [[nodiscard]] std::vector<Example> wholes_of(std::vector<Example> examples) const {
@@ -180,7 +159,9 @@ private:
 
   /// The linear ranker alone: what the network adds to it begins with nothing, because its head does.
   void start(const std::vector<Example>& examples) {
-    linear_->fit(wholes_of(examples));
+    auto linear = linear_ranker(linear_options_);
+    linear->fit(wholes_of(examples));
+    linear_ = std::move(linear);
     const MatrixXd segments = segments_of(examples);
     scale_ = Scale::of(segments);
     const RecurrentNet net(segments.rows(), 1);
@@ -216,30 +197,33 @@ private:
     }
   }
 
-  /// `started`: a ranker that knows of the given examples what learn() begins with.
-  template <class Started>
-  [[nodiscard]] static double best_penalty(const std::vector<Example>& examples, Started started) {
+  /// Beside a linear ranker with a penalty in the middle of those that it would choose from: that takes a tenth of the
+  /// time.
+  [[nodiscard]] double best_penalty(const std::vector<Example>& examples) const {
     std::vector<std::vector<double>> accuracies(std::size(kPenalties));
     for (const Fold& fold : folds_of(examples)) {
-      const auto begun = started(fold.known);
+      RecurrentRanker ranker(features_, {.penalties = {0.1}});
+      ranker.start(fold.known);
+      const VectorXd begin = ranker.numbers_;
       for (std::size_t i = 0; i < std::size(kPenalties); ++i) {
-        const auto ranker = begun->copied();
-        ranker->learn(fold.known, kPenalties[i]);
-        accuracies[i].push_back(pairwise_accuracy(fold.held, *ranker));
+        ranker.numbers_ = begin;
+        ranker.learn(fold.known, kPenalties[i]);
+        accuracies[i].push_back(pairwise_accuracy(fold.held, ranker));
       }
     }
     return kPenalties[first_of_the_best(accuracies)];
   }
 
   RecurrentFeatures features_;
-  std::unique_ptr<Ranker> linear_;  ///< of the strategy as a whole
-  Scale scale_;                     ///< of segments
-  VectorXd numbers_;                ///< of the network
+  LinearRankerOptions linear_options_;
+  std::shared_ptr<const Ranker> linear_;  ///< of the strategy as a whole
+  Scale scale_;                           ///< of segments
+  VectorXd numbers_;                      ///< of the network
 };
 
 }  // namespace
 
-std::unique_ptr<Ranker> recurrent_ranker(const RecurrentFeatures& features) {
+std::unique_ptr<LearningRanker> recurrent_ranker(const RecurrentFeatures& features) {
   return std::make_unique<RecurrentRanker>(features);
 }
 

@@ -16,6 +16,6 @@ struct RecurrentFeatures {
 /// A linear ranker of the strategy as a whole, and what RecurrentNet adds to its score for what happens where in the
 /// model. The network learns the logistic loss of pairs too, with Adam (Kingma and Ba, ICLR 2015), and only as much as
 /// cross-validation finds right: with few examples nothing is left of it.
-std::unique_ptr<Ranker> recurrent_ranker(const RecurrentFeatures& features);
+std::unique_ptr<LearningRanker> recurrent_ranker(const RecurrentFeatures& features);
 
 }  // namespace simsync::detail

@@ -7,13 +7,15 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "strategies/search/mixture.hpp"
 
 namespace simsync {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kSchema = "simsync/ranker/v1";
+constexpr const char* kSchema = "simsync/ranker/v2";
+constexpr const char* kAnew = "learn it anew with this version of simsync";
 constexpr const char* kHelp = "rankers are written by 'simsync search --ranker-out FILE'";
 
 [[noreturn]] void refuse(const std::string& file, const std::string& message, const std::string& key = {},
@@ -38,7 +40,6 @@ void expect_schema(const Json& features, RankerKind kind, const std::string& fil
   const FeatureSchema& expected = ranker_schema(kind);
   const auto name = features.at("schema").get<std::string>();
   const auto names = features.at("names").get<std::vector<std::string>>();
-  constexpr const char* kAnew = "learn it anew with this version of simsync";
   if (name != expected.name)
     refuse(file,
            fmt::format("a ranker on features of the schema '{}': expected '{}' for '{}'", name, expected.name,
@@ -55,7 +56,7 @@ void expect_schema(const Json& features, RankerKind kind, const std::string& fil
 
 SavedRanker ranker_of(const Json& all, const std::string& file) {
   const auto schema = all.at("schema").get<std::string>();
-  if (schema != kSchema) refuse(file, fmt::format("schema '{}': expected '{}'", schema, kSchema), "schema");
+  if (schema != kSchema) refuse(file, fmt::format("schema '{}': expected '{}'", schema, kSchema), "schema", kAnew);
   SavedRanker out;
   out.kind = kind_of(all.at("kind").get<std::string>(), file);
   expect_schema(all.at("features"), out.kind, file);
@@ -63,8 +64,8 @@ SavedRanker ranker_of(const Json& all, const std::string& file) {
   out.models = from.at("models").get<std::set<std::string>>();
   out.clusters = from.at("clusters").get<std::set<std::string>>();
   out.trials = from.at("trials").get<std::int64_t>();
-  out.ranker = make_ranker(out.kind);
-  if (!out.ranker->restore(all.at("weights"), ranker_schema(out.kind).names.size()))
+  out.ranker = detail::restored_ranker(out.kind, all.at("weights"));
+  if (out.ranker == nullptr)
     refuse(file, fmt::format("these are not the weights of a ranker '{}' for its features", name_of(out.kind)),
            "weights");
   return out;

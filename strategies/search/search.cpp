@@ -70,10 +70,11 @@ void SearchState::add(Trial trial) {
 void SearchState::learn() {
   constexpr std::size_t kFewest = 10;  // fewer say less than the estimate
   if (problem.source != nullptr) {
-    ranker_ = transfer(*problem.source, examples_).ranker;
+    ranker_ = transfer(options.ranker, problem.source, examples_);
   } else if (examples_.size() >= kFewest) {
-    ranker_ = make_ranker(options.ranker);
-    ranker_->fit(examples_);
+    std::shared_ptr<LearningRanker> learned = make_ranker(options.ranker);
+    learned->fit(examples_);
+    ranker_ = learned;
   }
 }
 

@@ -57,7 +57,7 @@ struct SearchProblem {
   /// Asked before every round: true ends the search. Null: nothing does.
   std::function<bool()> stop;
   /// What a ranker of the same kind has learned elsewhere (transfer.hpp); null: nothing.
-  const Ranker* source = nullptr;
+  std::shared_ptr<const Ranker> source;
 };
 
 struct SearchOptions {

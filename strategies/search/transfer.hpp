@@ -3,28 +3,17 @@
 #include <memory>
 #include <vector>
 
-#include "strategies/names.hpp"
-#include "strategies/search/ranker.hpp"
+#include "strategies/search/ranker_kinds.hpp"
 
 namespace simsync {
 
-enum class TransferChoice {
-  Source,   ///< as it was learned elsewhere
-  Tuned,    ///< tuned with the examples
-  Scratch,  ///< from the examples alone: what was learned elsewhere misleads
-};
-const Words<TransferChoice>& transfer_words();
-
-struct Transferred {
-  std::unique_ptr<Ranker> ranker;
-  TransferChoice choice = TransferChoice::Source;
-};
-
-/// Of the three the one that ranks examples best which it has not seen, by cross-validation. Where that is no more than
-/// noise, the source, then the tuned one. With fewer than kFewestToTransfer examples the source as it is.
-/// Deterministic.
-Transferred transfer(const Ranker& source, const std::vector<Example>& examples);
-
-inline constexpr std::size_t kFewestToTransfer = 5;
+/// The mean of what three rankers say, each in standard deviations of its scores: one that learns the examples alone,
+/// which counts by how many they are, and, with equal parts of the rest, the source and the simulator's own order (no
+/// simulator: the source alone). So a source that misleads counts less with each example. A source whose scores do not
+/// differ counts nothing. With fewer than two examples the source as it is. Deterministic.
+/// `source`: a ranker of this kind, what transfer() made of one, or null: the simulator has all of the rest. What a
+/// source is worth is the difference. `examples`: of one domain; two at least without a source.
+std::shared_ptr<const Ranker> transfer(RankerKind kind, const std::shared_ptr<const Ranker>& source,
+                                       const std::vector<Example>& examples);
 
 }  // namespace simsync

@@ -94,20 +94,3 @@ TEST_CASE("a recurrent ranker learns what happens where, and little of what a li
   recurrent->fit(by_first(known));
   CHECK(pairwise_accuracy(by_first(others), *recurrent) > 0.98);
 }
-
-TEST_CASE("a tuned recurrent ranker goes on from what it knows", "[search]") {
-  const auto ranker = detail::recurrent_ranker({.whole = 3, .prior = 0, .segments = 4});
-  ranker->fit(examples(150, 1));
-  const auto others = examples(100, 2);
-  const double before = pairwise_accuracy(others, *ranker);
-  const auto tuned = ranker->copy();
-  tuned->tune(examples(10, 3));
-  CHECK(pairwise_accuracy(others, *tuned) > 0.85);
-  CHECK(pairwise_accuracy(others, *ranker) == before);  // the copy alone has changed
-  const auto opposite = [](std::vector<Example> of) {
-    for (Example& example : of) example.step = 1.0 / example.step;
-    return of;
-  };
-  tuned->tune(opposite(examples(150, 4)));
-  CHECK(pairwise_accuracy(opposite(others), *tuned) > 0.7);
-}

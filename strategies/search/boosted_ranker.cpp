@@ -92,7 +92,7 @@ public:
     const nlohmann::json& model = weights.at("xgboost");
     const auto of_trees = weights.at("of_trees").get<double>();
     const auto of_simulator = weights.at("of_simulator").get<double>();
-    if (!model.is_object()) return false;
+    if (!model.is_object() || simulated_ >= features) return false;
     try {
       auto trees = boosted_trees(model.dump());
       if (trees->width() != features) return false;

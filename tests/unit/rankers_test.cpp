@@ -134,6 +134,13 @@ TEST_CASE("trees compare within domains, and by shards where steps nearly tie", 
   CHECK(by_shards->score({19.0, 0.0}) < by_shards->score({0.0, 0.0}));
 }
 
+TEST_CASE("trees are not restored for features without a simulated step", "[search]") {
+  const auto trees = detail::boosted_ranker(2);
+  trees->fit(drawn(20, 3, sum_of_two, 1));
+  CHECK(detail::boosted_ranker(2)->restore(trees->weights(), 3));
+  CHECK_FALSE(detail::boosted_ranker(3)->restore(trees->weights(), 3));
+}
+
 TEST_CASE("trees count beside the simulator by how many trials they have seen", "[search]") {
   // The simulator has half of the truth: what hangs on the first feature.
   const auto simulated = [](std::vector<Example> of) {

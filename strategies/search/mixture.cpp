@@ -13,9 +13,19 @@ using Json = nlohmann::json;
 
 class Mixture final : public Ranker {
 public:
-  explicit Mixture(std::vector<MixtureMember> members) : members_(std::move(members)) {
-    SIMSYNC_ASSERT(!members_.empty());
-    for (const MixtureMember& member : members_) SIMSYNC_ASSERT(member.ranker != nullptr);
+  explicit Mixture(std::vector<MixtureMember> members) {
+    SIMSYNC_ASSERT(!members.empty());
+    for (MixtureMember& member : members) {
+      SIMSYNC_ASSERT(member.ranker != nullptr);
+      if (const auto* inner = dynamic_cast<const Mixture*>(member.ranker.get())) {
+        for (MixtureMember one : inner->members_) {
+          one.factor *= member.factor;
+          members_.push_back(std::move(one));
+        }
+      } else {
+        members_.push_back(std::move(member));
+      }
+    }
   }
 
   [[nodiscard]] double score(const std::vector<double>& features) const override {
@@ -36,12 +46,15 @@ private:
   std::vector<MixtureMember> members_;
 };
 
-/// `features`: how many the whole mixture sees, and each of its members.
-std::unique_ptr<Ranker> restored(RankerKind kind, const Json& weights, std::size_t features) {
-  if (!weights.contains("members")) {
-    auto out = make_ranker(kind);
-    return out->restore(weights, features) ? std::move(out) : nullptr;
-  }
+/// `features`: how many the ranker sees.
+std::unique_ptr<Ranker> restored_member(RankerKind kind, const Json& weights, std::size_t features) {
+  auto out = make_ranker(kind);
+  return out->restore(weights, features) ? std::move(out) : nullptr;
+}
+
+/// Each member sees as many features as the mixture.
+std::unique_ptr<Ranker> restored_mixture(const Json& weights, std::size_t features) {
+  if (!weights.at("members").is_array()) return nullptr;
   std::vector<MixtureMember> members;
   for (const Json& member : weights.at("members")) {
     const auto word = member.at("kind").get<std::string>();
@@ -50,7 +63,7 @@ std::unique_ptr<Ranker> restored(RankerKind kind, const Json& weights, std::size
     if (known == words.end()) return nullptr;
     members.push_back({.kind = known->second,
                        .factor = member.at("factor").get<double>(),
-                       .ranker = restored(known->second, member.at("weights"), features)});
+                       .ranker = restored_member(known->second, member.at("weights"), features)});
     if (members.back().ranker == nullptr) return nullptr;
   }
   return members.empty() ? nullptr : mixture(std::move(members));
@@ -63,7 +76,8 @@ std::unique_ptr<Ranker> mixture(std::vector<MixtureMember> members) {
 }
 
 std::unique_ptr<Ranker> restored_ranker(RankerKind kind, const Json& weights) {
-  return restored(kind, weights, ranker_schema(kind).names.size());
+  const std::size_t features = ranker_schema(kind).names.size();
+  return weights.contains("members") ? restored_mixture(weights, features) : restored_member(kind, weights, features);
 }
 
 }  // namespace simsync::detail

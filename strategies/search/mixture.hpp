@@ -15,7 +15,8 @@ struct MixtureMember {
   std::shared_ptr<const Ranker> ranker;
 };
 
-/// Its score is the sum of the members' scores, each times its factor. Needs a member.
+/// Its score is the sum of the members' scores, each times its factor. A member that is a mixture itself is replaced by
+/// its members. Needs a member.
 std::unique_ptr<Ranker> mixture(std::vector<MixtureMember> members);
 
 /// A ranker from the weights of one of this kind, or of a mixture for the features of this kind. Null: they are not

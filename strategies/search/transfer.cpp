@@ -9,8 +9,8 @@
 namespace simsync {
 namespace {
 
-/// Examples that count as much as source and simulator together. Of 10, 20 and 40 the mean accuracy is nearly the same,
-/// and with 10 a source that misleads costs least (README.md).
+/// Examples that count as much as source and simulator together. Of 10, 20 and 40 the mean accuracy is the same within
+/// 0.002, and with 10 a source that misleads costs least, on the transfers of README.md from ten trials on.
 constexpr double kHalf = 10.0;
 
 /// Ranks by one feature of so many.

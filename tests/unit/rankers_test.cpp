@@ -308,6 +308,15 @@ TEST_CASE("what was transferred twice is saved and read as it was", "[search]") 
     CHECK(to_json(read) == text);
     for (const Example& example : drawn(20, width, sum_of_two, 4))
       CHECK(read.ranker->score(example.features) == saved.ranker->score(example.features));
+    // Nothing is nested: the source is replaced by what it was made of.
+    for (const auto& member : nlohmann::json::parse(text).at("weights").at("members"))
+      CHECK_FALSE(member.at("weights").contains("members"));
+    nlohmann::json nested = nlohmann::json::parse(text);
+    nlohmann::json& weights = nested["weights"]["members"][0]["weights"];
+    weights = nlohmann::json{{"members", {{{"kind", name_of(kind)}, {"factor", 1.0}, {"weights", weights}}}}};
+    CHECK_THROWS_AS(read_ranker(nested.dump(), "ranker.json"), InputError);
+    nested["weights"]["members"] = nlohmann::json::object();
+    CHECK_THROWS_AS(read_ranker(nested.dump(), "ranker.json"), InputError);
     std::string broken = text;
     broken.replace(broken.rfind("\"kind\": \""), 9, "\"kind\": \"x");
     CHECK_THROWS_AS(read_ranker(broken, "ranker.json"), InputError);

@@ -57,9 +57,7 @@ void write_ranker(const RankerFlags& flags, const StartingRanker& start, const S
     out.trials = start.saved->trials;
     out.ranker = transfer(start.kind, start.saved->ranker, examples);
   } else {
-    std::shared_ptr<LearningRanker> learned = make_ranker(start.kind);
-    learned->fit(examples);
-    out.ranker = learned;
+    out.ranker = learned_ranker(start.kind, examples);
   }
   out.models.insert(setting.target.model.name());
   out.clusters.insert(setting.target.cluster.name);

@@ -14,7 +14,8 @@ namespace simsync::detail {
 namespace {
 
 constexpr int kTrees = 150;
-/// Examples with which trees and simulator count alike. Of 10, 20, 40 and 80 within 0.002 of the best everywhere (README.md).
+/// Examples with which trees and simulator count alike. Of 10, 20, 40 and 80 within 0.002 of the best everywhere
+/// (README.md).
 constexpr double kHalf = 40.0;
 
 using Members = std::vector<const Example*>;

@@ -64,11 +64,7 @@ public:
   void learn_elsewhere(const Rows& source) {
     out_.source = source.size();
     if (source.size() < 2) return;
-    for (const RankerKind kind : options_.rankers) {
-      std::shared_ptr<LearningRanker> ranker = make_ranker(kind);
-      ranker->fit(examples_of(kind, source));
-      sources_[kind] = ranker;
-    }
+    for (const RankerKind kind : options_.rankers) sources_[kind] = learned_ranker(kind, examples_of(kind, source));
   }
 
   void add_domain(const TrialDomain& domain, const Rows& rows) {
@@ -117,11 +113,7 @@ private:
       result.accuracy = pairwise_accuracy(held, ranker);
       out_.results.push_back(result);
     };
-    if (known.size() >= 2) {
-      const auto ranker = make_ranker(kind);
-      ranker->fit(known);
-      add("scratch", *ranker);
-    }
+    if (known.size() >= 2) add("scratch", *learned_ranker(kind, known));
     const auto source = sources_.find(kind);
     if (source == sources_.end()) return;
     if (known.size() >= 2 && simulated_feature(kind)) add("simulator", *transfer(kind, nullptr, known));

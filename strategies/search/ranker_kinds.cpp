@@ -60,6 +60,12 @@ std::unique_ptr<LearningRanker> make_ranker(RankerKind kind) {
   return nullptr;
 }
 
+std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<Example>& examples) {
+  std::shared_ptr<LearningRanker> out = make_ranker(kind);
+  out->fit(examples);
+  return out;
+}
+
 const FeatureSchema& ranker_schema(RankerKind kind) {
   static const FeatureSchema kBoth = [] {
     FeatureSchema out{"simsync/recurrent-features/v1", strategy_schema().names};

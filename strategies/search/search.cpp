@@ -72,9 +72,7 @@ void SearchState::learn() {
   if (problem.source != nullptr) {
     ranker_ = transfer(options.ranker, problem.source, examples_);
   } else if (examples_.size() >= kFewest) {
-    std::shared_ptr<LearningRanker> learned = make_ranker(options.ranker);
-    learned->fit(examples_);
-    ranker_ = learned;
+    ranker_ = learned_ranker(options.ranker, examples_);
   }
 }
 

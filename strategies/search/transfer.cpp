@@ -34,8 +34,7 @@ std::shared_ptr<const Ranker> transfer(RankerKind kind, const std::shared_ptr<co
     const double deviation = detail::deviation_within_domains(examples, detail::scores_of(examples, *ranker));
     if (deviation > 0.0) members.push_back({.kind = of, .factor = share / deviation, .ranker = std::move(ranker)});
   };
-  std::shared_ptr<LearningRanker> scratch = make_ranker(kind);
-  scratch->fit(examples);
+  const auto scratch = learned_ranker(kind, examples);
   const double share = detail::credibility(examples.size(), kHalf);
   const auto simulated = simulated_feature(kind);
   const double rest = (1.0 - share) / (source && simulated ? 2.0 : 1.0);

@@ -44,12 +44,6 @@ std::vector<Example> drawn(std::size_t count, std::size_t width, Truth truth, st
   return out;
 }
 
-std::shared_ptr<const Ranker> learned(RankerKind kind, const std::vector<Example>& examples) {
-  std::shared_ptr<LearningRanker> out = make_ranker(kind);
-  out->fit(examples);
-  return out;
-}
-
 /// Kinds that this build has.
 std::vector<RankerKind> kinds() {
   std::vector<RankerKind> out{RankerKind::Linear, RankerKind::AutoSyncLinear, RankerKind::Recurrent};
@@ -180,7 +174,7 @@ TEST_CASE("a saved ranker scores as the one that was saved, and is the same byte
     const auto known = drawn(60, width, sum_of_two, 3);
     const auto save = [&] {
       return SavedRanker{
-          .kind = kind, .models = {"m"}, .clusters = {"c", "d"}, .trials = 60, .ranker = learned(kind, known)};
+          .kind = kind, .models = {"m"}, .clusters = {"c", "d"}, .trials = 60, .ranker = learned_ranker(kind, known)};
     };
     const SavedRanker saved = save();
     const std::string text = to_json(saved);
@@ -198,8 +192,9 @@ TEST_CASE("a saved ranker scores as the one that was saved, and is the same byte
 
 TEST_CASE("a saved ranker of another schema is refused", "[search]") {
   const RankerKind kind = RankerKind::AutoSyncLinear;
-  const SavedRanker saved{
-      .kind = kind, .trials = 2, .ranker = learned(kind, drawn(20, autosync_schema().names.size(), sum_of_two, 1))};
+  const SavedRanker saved{.kind = kind,
+                          .trials = 2,
+                          .ranker = learned_ranker(kind, drawn(20, autosync_schema().names.size(), sum_of_two, 1))};
   const std::string text = to_json(saved);
   const auto refused = [&](const std::string& from, const std::string& to) -> std::string {
     std::string broken = text;
@@ -243,24 +238,24 @@ TEST_CASE("a source that ranks alike helps few trials, and one that misleads cou
     const auto others = trials(200, sum_of_two, 2);
     const auto few = trials(10, sum_of_two, 3);
     const auto many = trials(100, sum_of_two, 4);
-    const auto good = learned(kind, trials(200, sum_of_two, 1));
-    const auto bad = learned(kind, trials(200, opposite, 1));
+    const auto good = learned_ranker(kind, trials(200, sum_of_two, 1));
+    const auto bad = learned_ranker(kind, trials(200, opposite, 1));
     const auto accuracy = [&](const auto& ranker) { return pairwise_accuracy(others, *ranker); };
-    CHECK(accuracy(transfer(kind, good, few)) > accuracy(learned(kind, few)));
+    CHECK(accuracy(transfer(kind, good, few)) > accuracy(learned_ranker(kind, few)));
     CHECK(accuracy(transfer(kind, good, few)) > 0.85);
     // One trial says nothing of the target: the source as it is, whatever it is worth.
     CHECK(transfer(kind, bad, {}) == bad);
     CHECK(transfer(kind, bad, {few.front()}) == bad);
     CHECK(accuracy(bad) < 0.3);
     CHECK(accuracy(transfer(kind, bad, few)) > accuracy(bad));
-    CHECK(accuracy(transfer(kind, bad, many)) > accuracy(learned(kind, many)) - 0.02);
+    CHECK(accuracy(transfer(kind, bad, many)) > accuracy(learned_ranker(kind, many)) - 0.02);
   }
 }
 
 TEST_CASE("what transfer adds is in deviations of scores, and counts by the number of trials", "[search]") {
   const RankerKind kind = RankerKind::Linear;
   const std::size_t width = ranker_schema(kind).names.size();
-  auto source = learned(kind, drawn(50, width, opposite, 1));
+  auto source = learned_ranker(kind, drawn(50, width, opposite, 1));
   const auto factors = [&](std::size_t trials) {
     const auto known = drawn(trials, width, sum_of_two, 2);
     const nlohmann::json weights = transfer(kind, source, known)->weights();
@@ -292,16 +287,17 @@ TEST_CASE("a source that ranks nothing counts nothing", "[search]") {
   auto target = drawn(
       30, width, [](const std::vector<double>& x) { return std::exp(3.0 * x[5]); }, 2);
   for (Example& example : target) example.features[0] = example.features[1] = 0.5;
-  const auto ranker = transfer(kind, learned(kind, elsewhere), target);
+  const auto ranker = transfer(kind, learned_ranker(kind, elsewhere), target);
   CHECK(ranker->weights().at("members").size() == 1);
-  CHECK(pairwise_accuracy(target, *ranker) == pairwise_accuracy(target, *learned(kind, target)));
+  CHECK(pairwise_accuracy(target, *ranker) == pairwise_accuracy(target, *learned_ranker(kind, target)));
 }
 
 TEST_CASE("what was transferred twice is saved and read as it was", "[search]") {
   for (const RankerKind kind : kinds()) {
     CAPTURE(name_of(kind));
     const std::size_t width = ranker_schema(kind).names.size();
-    const auto once = transfer(kind, learned(kind, drawn(40, width, opposite, 1)), drawn(20, width, sum_of_two, 2));
+    const auto once =
+        transfer(kind, learned_ranker(kind, drawn(40, width, opposite, 1)), drawn(20, width, sum_of_two, 2));
     const SavedRanker saved{.kind = kind, .trials = 80, .ranker = transfer(kind, once, drawn(20, width, opposite, 3))};
     const std::string text = to_json(saved);
     const SavedRanker read = read_ranker(text, "ranker.json");

@@ -16,6 +16,7 @@
 
 #include "base/error.hpp"
 #include "base/units.hpp"
+#include "base/words.hpp"
 
 namespace simsync::yaml {
 
@@ -63,10 +64,8 @@ public:
   [[nodiscard]] std::size_t choice(const std::vector<std::string>& names) const;
   /// One of the names in `values`; `values` holds (name, value) pairs and must not be empty.
   template <class E>
-  [[nodiscard]] E one_of(const std::vector<std::pair<std::string, E>>& values) const {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : values) names.push_back(name);
-    return values[choice(names)].second;
+  [[nodiscard]] E one_of(const Words<E>& values) const {
+    return values[choice(names_in(values))].second;
   }
 
   [[nodiscard]] Mapping mapping() const;

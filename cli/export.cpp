@@ -15,8 +15,7 @@ namespace {
 constexpr const char* kSignatures = "signatures";
 
 std::vector<std::string> formats() {
-  std::vector<std::string> out;
-  for (const auto& [word, framework] : framework_words()) out.push_back(word);
+  std::vector<std::string> out = names_in(framework_words());
   out.emplace_back(kSignatures);
   return out;
 }
@@ -37,21 +36,20 @@ void print_export(const std::string& format, const Problem& problem) {
     std::cout << signature_table(problem.strategy, problem.model);
     return;
   }
-  const auto& words = framework_words();
-  const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word.first == format; });
-  SIMSYNC_ASSERT(found != words.end());
+  const auto framework = find_word(framework_words(), format);
+  SIMSYNC_ASSERT(framework.has_value());
   const ExportQuestion question{.strategy = problem.strategy,
                                 .model = problem.model,
                                 .batch = problem.samples(),
                                 .precision = problem.profile.precision,
                                 .optimizer = problem.optimizer};
   try {
-    std::cout << exported_text(found->second, question) << std::flush;
+    std::cout << exported_text(*framework, question) << std::flush;
   } catch (const PlanError& error) {
     throw InputError(error.what(), fmt::format("'--export {}' has the plan as a table", kSignatures));
   }
-  for (const std::string& note : framework_settings(found->second, question).notes)
-    std::cerr << fmt::format("note: {}: {}\n", name_of(found->second), note);
+  for (const std::string& note : framework_settings(*framework, question).notes)
+    std::cerr << fmt::format("note: {}: {}\n", name_of(*framework), note);
 }
 
 }  // namespace simsync

@@ -98,8 +98,8 @@ void check_train(RankFlags& flags) {
 
 /// What has a line of the table: a ranker and how it begins.
 std::string label_of(const RankResult& result) {
-  if (result.start == "transfer") return result.ranker + " from sources";
-  return result.start == "simulator" ? result.ranker + " and simulator" : result.ranker;
+  if (result.start == "source") return result.ranker + ", source alone";
+  return result.start == "transfer" ? result.ranker + ", transferred" : result.ranker;
 }
 
 /// Of one seed: the mean over domains. Then mean and standard deviation over seeds.
@@ -235,15 +235,13 @@ void setup_rank(CLI::App& app, Outcome&) {
                    "Tables of other models or clusters, which each ranker learns first; then it is transferred")
       ->delimiter(',')
       ->allow_extra_args(false);
-  std::vector<std::string> kinds;
-  for (const auto& [word, kind] : ranker_words()) kinds.push_back(word);
   command->add_option("--ranker", flags->rankers, "Which rankers (default: all that this build has)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::IsMember(kinds));
+      ->check(CLI::IsMember(names_in(ranker_words())));
   command
       ->add_option("--train", flags->options.train,
-                   "Trials that are learned; 0, with --source: what was learned elsewhere, as it is")
+                   "Trials that are learned; 0, with --source: what was learned elsewhere alone")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(0, 1'000'000))

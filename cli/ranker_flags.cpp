@@ -5,19 +5,18 @@
 #include "base/file.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
-#include "strategies/search/transfer.hpp"
+#include "strategies/search/learned_ranker.hpp"
 
 namespace simsync {
 
 void add_ranker_flags(CLI::App& command, RankerFlags& flags) {
-  std::vector<std::string> kinds;
-  for (const auto& [word, kind] : ranker_words()) kinds.push_back(word);
   command
       .add_option("--ranker", flags.kind,
                   "What learns from trials: linear, on all features; autosync-linear, on AutoSync's twelve; boosted: "
-                  "trees; recurrent: linear, and a network over the model's parts (default: linear, or that of "
+                  "trees and the simulator; recurrent: linear, and a network over the model's parts (default: linear, "
+                  "or that of "
                   "--ranker-from)")
-      ->check(CLI::IsMember(kinds));
+      ->check(CLI::IsMember(names_in(ranker_words())));
   command.add_option("--ranker-from", flags.from, "Begin with what this ranker has learned: a file of --ranker-out")
       ->check(file_name());
   command.add_option("--ranker-out", flags.out, "Write what the ranker has learned to this file")
@@ -38,8 +37,7 @@ StartingRanker starting_ranker(const RankerFlags& flags) {
                      .note = {},
                      .help = "leave --ranker out to go on with this one"});
   }
-  for (const auto& [word, kind] : ranker_words())
-    if (word == flags.kind) out.kind = kind;
+  if (const auto kind = find_word(ranker_words(), flags.kind)) out.kind = *kind;
   (void)make_ranker(out.kind);  // says now what this build lacks
   return out;
 }
@@ -55,10 +53,9 @@ void write_ranker(const RankerFlags& flags, const StartingRanker& start, const S
     out.models = start.saved->models;
     out.clusters = start.saved->clusters;
     out.trials = start.saved->trials;
-    out.ranker = transfer(start.kind, start.saved->ranker, examples);
-  } else {
-    out.ranker = learned_ranker(start.kind, examples);
   }
+  auto ranker = learned_ranker(start.kind, examples, start.source());
+  out.learned = source_of(start.kind, std::move(ranker), examples);
   out.models.insert(setting.target.model.name());
   out.clusters.insert(setting.target.cluster.name);
   out.trials += static_cast<std::int64_t>(examples.size());

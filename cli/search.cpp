@@ -81,8 +81,7 @@ void check_flags(const SearchFlags& flags) {
 SearchOptions options_of(const SearchFlags& flags, int nodes) {
   constexpr double kSecondsPerHour = 3600.0;
   SearchOptions out = flags.options;
-  for (const auto& [word, method] : search_method_words())
-    if (word == flags.method) out.method = method;
+  if (const auto method = find_word(search_method_words(), flags.method)) out.method = *method;
   out.steps_per_trial = flags.warm_up + flags.steps;
   if (flags.budget_s > 0.0) out.budget = Seconds{flags.budget_s};
   if (flags.money > 0.0) {

@@ -21,13 +21,10 @@ void refuse(const CLI::App& command, const std::vector<const char*>& names, cons
 
 LayoutMethod layout_method(const SearchFlags& flags, const CLI::App& command) {
   if (command.count("--method") == 0) return LayoutMethod::Coordinate;
-  std::vector<std::string> known;
-  for (const auto& [word, method] : layout_method_words()) {
-    if (word == flags.method) return method;
-    known.push_back(word);
-  }
+  const auto& words = layout_method_words();
+  if (const auto known = find_word(words, flags.method)) return *known;
   throw InputError(
-      fmt::format("--method {} does not search layouts: expected {}", flags.method, fmt::join(known, ", ")));
+      fmt::format("--method {} does not search layouts: expected {}", flags.method, fmt::join(names_in(words), ", ")));
 }
 
 void add_layouts(CLI::App& command, SearchFlags& flags) {
@@ -133,8 +130,7 @@ void add_search_flags(CLI::App& command, SearchFlags& flags) {
                   "key=value, again and again ('simsync list settings'); space.DIMENSION=VALUES restricts what is "
                   "searched ('simsync list space')")
       ->check(key_and_value());
-  std::vector<std::string> methods;
-  for (const auto& [word, method] : search_method_words()) methods.push_back(word);
+  std::vector<std::string> methods = names_in(search_method_words());
   methods.emplace_back(kCoordinate);
   command
       .add_option("--method", flags.method,

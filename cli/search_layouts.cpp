@@ -136,12 +136,10 @@ std::string step_text(const LayoutSearchFlags& flags, const LayoutQuestion& ques
 
 void print_heading(const LayoutSearchFlags& flags, LayoutRun& run) {
   const LayoutQuestion& question = run.question();
-  std::string method;
-  for (const auto& [word, value] : layout_method_words())
-    if (value == flags.options.method) method = word;
   std::cout << wrapped(fmt::format("{} on {}, {} workers, {} samples a step: layouts by {}, seed {}",
                                    question.model().name(), question.cluster().name, question.task().workers,
-                                   question.task().samples, method, flags.options.seed),
+                                   question.task().samples, word_for(layout_method_words(), flags.options.method),
+                                   flags.options.seed),
                        terminal_style().width)
             << '\n';
   const LayoutSearchResult& result = run.result();

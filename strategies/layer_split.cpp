@@ -8,17 +8,15 @@
 
 namespace simsync {
 
-const std::vector<std::pair<std::string, LayerSplit>>& layer_split_words() {
-  static const std::vector<std::pair<std::string, LayerSplit>> kWords{
-      {"whole", LayerSplit::Whole},       {"columns", LayerSplit::Columns}, {"rows", LayerSplit::Rows},
-      {"features", LayerSplit::Features}, {"tokens", LayerSplit::Tokens},   {"vocabulary", LayerSplit::Vocabulary}};
+const Words<LayerSplit>& layer_split_words() {
+  static const Words<LayerSplit> kWords{{"whole", LayerSplit::Whole},   {"columns", LayerSplit::Columns},
+                                        {"rows", LayerSplit::Rows},     {"features", LayerSplit::Features},
+                                        {"tokens", LayerSplit::Tokens}, {"vocabulary", LayerSplit::Vocabulary}};
   return kWords;
 }
 
 const char* name_of(LayerSplit split) {
-  for (const auto& [word, value] : layer_split_words())
-    if (value == split) return word.c_str();
-  assertion_failed("every split has a word", __FILE__, __LINE__);
+  return word_for(layer_split_words(), split).c_str();
 }
 
 std::vector<SplitChoice> parse_split_choices(const std::string& text) {
@@ -28,13 +26,12 @@ std::vector<SplitChoice> parse_split_choices(const std::string& text) {
     const std::string item = text.substr(at, end - at);
     const std::size_t colon = item.rfind(':');
     const std::string word = colon == std::string::npos ? "" : item.substr(colon + 1);
-    const auto known = std::find_if(layer_split_words().begin(), layer_split_words().end(),
-                                    [&](const auto& pair) { return pair.first == word; });
-    if (colon == 0 || known == layer_split_words().end())
+    const auto known = find_word(layer_split_words(), word);
+    if (colon == 0 || !known)
       throw InputError(fmt::format("'{}' is no split of a layer", item),
                        "expected LAYER:SPLIT with whole, columns, rows, features, tokens or vocabulary, as in "
                        "fc6:columns+fc7:rows");
-    out.push_back({item.substr(0, colon), known->second});
+    out.push_back({item.substr(0, colon), *known});
     at = end + 1;
   }
   return out;

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/words.hpp"
+
 namespace simsync {
 
 /// What a rank computes of a layer.
@@ -17,7 +19,7 @@ enum class LayerSplit : std::uint8_t {
   Vocabulary,  ///< rows of a table that is looked up: B -> P
 };
 /// Their words in files, options and messages.
-const std::vector<std::pair<std::string, LayerSplit>>& layer_split_words();
+const Words<LayerSplit>& layer_split_words();
 const char* name_of(LayerSplit split);
 
 /// Another split than the rule's for some layers.

@@ -1,20 +1,6 @@
 #include "strategies/names.hpp"
 
-#include "base/error.hpp"
-
 namespace simsync {
-namespace {
-
-template <class E>
-const char* word_for(const Words<E>& words, E value) {
-  for (const auto& [word, v] : words) {
-    if (v == value) return word.c_str();
-  }
-  assertion_failed("every enumerator has a word", __FILE__, __LINE__);
-}
-
-}  // namespace
-
 const Words<CollectiveAlgorithm>& collective_algorithm_words() {
   static const Words<CollectiveAlgorithm> kWords{{"auto", CollectiveAlgorithm::Auto},
                                                  {"best", CollectiveAlgorithm::Best},
@@ -89,29 +75,29 @@ const Words<StageBlocks>& stage_blocks_words() {
 
 const char* name_of(CollectiveAlgorithm algorithm) {
   if (algorithm == CollectiveAlgorithm::Pairwise) return "pairwise";
-  return word_for(collective_algorithm_words(), algorithm);
+  return word_for(collective_algorithm_words(), algorithm).c_str();
 }
 const char* name_of(Compressor compressor) {
-  return word_for(compressor_words(), compressor);
+  return word_for(compressor_words(), compressor).c_str();
 }
 const char* name_of(Overlap overlap) {
-  return word_for(overlap_words(), overlap);
+  return word_for(overlap_words(), overlap).c_str();
 }
 const char* name_of(Ordering ordering) {
-  return word_for(ordering_words(), ordering);
+  return word_for(ordering_words(), ordering).c_str();
 }
 const char* name_of(Gate gate) {
-  return word_for(gate_words(), gate);
+  return word_for(gate_words(), gate).c_str();
 }
 const char* name_of(UpdateAt update_at) {
-  return word_for(update_at_words(), update_at);
+  return word_for(update_at_words(), update_at).c_str();
 }
 const char* name_of(FusionKind kind) {
-  return word_for(fusion_kind_words(), kind);
+  return word_for(fusion_kind_words(), kind).c_str();
 }
 
 const char* name_of(StageBlocks blocks) {
-  return word_for(stage_blocks_words(), blocks);
+  return word_for(stage_blocks_words(), blocks).c_str();
 }
 
 }  // namespace simsync

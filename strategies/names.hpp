@@ -1,15 +1,9 @@
 // Words for the choices of a strategy, the same in files, options and messages.
 #pragma once
-#include <string>
-#include <utility>
-#include <vector>
-
+#include "base/words.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync {
-
-template <class E>
-using Words = std::vector<std::pair<std::string, E>>;
 
 const Words<CollectiveAlgorithm>& collective_algorithm_words();
 const Words<Compressor>& compressor_words();

@@ -36,24 +36,17 @@ public:
   [[nodiscard]] bool has(const std::string& name) const { return values_.contains(name); }
   template <class E>
   [[nodiscard]] E one_of(const std::string& name, const Words<E>& words) const {
-    std::vector<std::string> names;
-    for (const auto& [word, value] : words) {
-      if (word == text(name)) return value;
-      names.push_back(word);
-    }
-    fail_choice(name, text(name), names);
+    if (const auto known = find_word(words, text(name))) return *known;
+    fail_choice(name, text(name), names_in(words));
   }
   /// The values of a list, separated by commas, each once.
   template <class E>
   [[nodiscard]] std::vector<E> some_of(const std::string& name, const Words<E>& words) const {
     std::vector<E> out;
-    std::vector<std::string> names;
-    for (const auto& [word, value] : words) names.push_back(word);
     for (const std::string& item : items(name)) {
-      const auto found = std::find(names.begin(), names.end(), item);
-      if (found == names.end()) fail_choice(name, item, names);
-      const E value = words[static_cast<std::size_t>(found - names.begin())].second;
-      if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+      const auto value = find_word(words, item);
+      if (!value) fail_choice(name, item, names_in(words));
+      if (std::find(out.begin(), out.end(), *value) == out.end()) out.push_back(*value);
     }
     return out;
   }

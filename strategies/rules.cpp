@@ -12,8 +12,8 @@
 namespace simsync {
 namespace {
 
-std::vector<std::pair<std::string, LayerKind>> layer_kind_words() {
-  std::vector<std::pair<std::string, LayerKind>> words;
+Words<LayerKind> layer_kind_words() {
+  Words<LayerKind> words;
   for (const LayerKind kind :
        {LayerKind::Conv, LayerKind::Dense, LayerKind::Embedding, LayerKind::Norm, LayerKind::Activation,
         LayerKind::Pool, LayerKind::Attention, LayerKind::Recurrent, LayerKind::Elementwise, LayerKind::Loss})

@@ -165,13 +165,10 @@ std::vector<ProtocolRates> link_rates(const Cluster& cluster, const std::vector<
 }
 
 CollectiveAlgorithm library_algorithm(const Cluster& cluster) {
-  std::vector<std::string> known;
-  for (const auto& [word, algorithm] : collective_algorithm_words()) {
-    if (word == cluster.collective.algorithm) return algorithm;
-    known.push_back(word);
-  }
+  const auto& words = collective_algorithm_words();
+  if (const auto known = find_word(words, cluster.collective.algorithm)) return *known;
   throw PlanError(fmt::format("collective.algorithm of cluster '{}' is '{}': expected one of {}", cluster.name,
-                              cluster.collective.algorithm, fmt::join(known, ", ")));
+                              cluster.collective.algorithm, fmt::join(names_in(words), ", ")));
 }
 
 GroupCosts group_costs(const Cluster& cluster, const std::vector<Place>& ranks) {

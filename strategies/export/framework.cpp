@@ -8,11 +8,11 @@
 
 namespace simsync {
 
-const std::vector<std::pair<std::string, Framework>>& framework_words() {
-  static const std::vector<std::pair<std::string, Framework>> kWords{{"megatron", Framework::Megatron},
-                                                                     {"nemo", Framework::NeMo},
-                                                                     {"torchtitan", Framework::Torchtitan},
-                                                                     {"deepspeed", Framework::DeepSpeed}};
+const Words<Framework>& framework_words() {
+  static const Words<Framework> kWords{{"megatron", Framework::Megatron},
+                                       {"nemo", Framework::NeMo},
+                                       {"torchtitan", Framework::Torchtitan},
+                                       {"deepspeed", Framework::DeepSpeed}};
   return kWords;
 }
 

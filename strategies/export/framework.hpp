@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/words.hpp"
 #include "models/optimizer.hpp"
 #include "strategies/strategy.hpp"
 
@@ -18,7 +19,7 @@ enum class Framework : std::uint8_t {
   DeepSpeed,   ///< keys of its json file
 };
 /// Their words in flags: megatron, nemo, torchtitan, deepspeed.
-const std::vector<std::pair<std::string, Framework>>& framework_words();
+const Words<Framework>& framework_words();
 /// With the release whose source was read: `Megatron-LM core_v0.19.0`.
 const char* name_of(Framework framework);
 

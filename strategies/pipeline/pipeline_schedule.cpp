@@ -93,19 +93,16 @@ StageOrder zero_bubble(const PipelineShape& shape, int stage) {
 
 }  // namespace
 
-const std::vector<std::pair<std::string, PipelineSchedule>>& pipeline_schedule_words() {
-  static const std::vector<std::pair<std::string, PipelineSchedule>> kWords{
-      {"gpipe", PipelineSchedule::GPipe},
-      {"1f1b", PipelineSchedule::OneForwardOneBackward},
-      {"interleaved", PipelineSchedule::Interleaved},
-      {"zero-bubble", PipelineSchedule::ZeroBubble}};
+const Words<PipelineSchedule>& pipeline_schedule_words() {
+  static const Words<PipelineSchedule> kWords{{"gpipe", PipelineSchedule::GPipe},
+                                              {"1f1b", PipelineSchedule::OneForwardOneBackward},
+                                              {"interleaved", PipelineSchedule::Interleaved},
+                                              {"zero-bubble", PipelineSchedule::ZeroBubble}};
   return kWords;
 }
 
 const char* name_of(PipelineSchedule schedule) {
-  for (const auto& [word, value] : pipeline_schedule_words())
-    if (value == schedule) return word.c_str();
-  assertion_failed("every schedule has a word", __FILE__, __LINE__);
+  return word_for(pipeline_schedule_words(), schedule).c_str();
 }
 
 std::optional<std::string> obstacle_to(const PipelineShape& shape) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/words.hpp"
+
 namespace simsync {
 
 /// Rules by which stages order forward and backward passes. All of them flush: a step ends when all gradients are
@@ -18,7 +20,7 @@ enum class PipelineSchedule {
 };
 
 /// Their words in files, flags and messages: gpipe, 1f1b, interleaved, zero-bubble.
-const std::vector<std::pair<std::string, PipelineSchedule>>& pipeline_schedule_words();
+const Words<PipelineSchedule>& pipeline_schedule_words();
 const char* name_of(PipelineSchedule schedule);
 
 /// A model is cut into stages x chunks model chunks, runs of consecutive blocks. Model chunk k lies on stage k % stages

@@ -8,16 +8,11 @@
 
 #include "base/error.hpp"
 #include "strategies/search/boosted_trees.hpp"
-#include "strategies/search/scores.hpp"
 
 namespace simsync::detail {
 namespace {
 
 constexpr int kTrees = 150;
-/// Examples with which trees and simulator count alike. Of 10, 20, 40 and 80 within 0.002 of the best everywhere
-/// (README.md).
-constexpr double kHalf = 40.0;
-
 using Members = std::vector<const Example*>;
 
 /// The rank of each, the fastest first. XGBoost knows no pairs that are to be left alone, and near ties do not chain to
@@ -57,49 +52,29 @@ TreeRows rows_of(const std::vector<Example>& examples) {
 
 class BoostedRanker final : public LearningRanker {
 public:
-  explicit BoostedRanker(std::size_t simulated) : simulated_(simulated) {}
-
   void fit(const std::vector<Example>& examples) override {
     SIMSYNC_ASSERT(examples.size() >= 2);
     trees_ = boosted_trees({});
     trees_->grow(rows_of(examples), kTrees);
-    std::vector<double> of_trees;
-    std::vector<double> of_simulator;
-    for (const Example& example : examples) {
-      of_trees.push_back(trees_->score(example.features));
-      of_simulator.push_back(example.features.at(simulated_));
-    }
-    const auto factor = [&](double share, const std::vector<double>& scores) {
-      const double deviation = deviation_within_domains(examples, scores);
-      return deviation > 0.0 ? share / deviation : 0.0;
-    };
-    const double share = credibility(examples.size(), kHalf);
-    of_trees_ = factor(share, of_trees);
-    of_simulator_ = factor(1.0 - share, of_simulator);
   }
 
   [[nodiscard]] double score(const std::vector<double>& features) const override {
-    SIMSYNC_ASSERT(trees_ != nullptr && simulated_ < features.size());
-    return of_trees_ * trees_->score(features) + of_simulator_ * features[simulated_];
+    SIMSYNC_ASSERT(trees_ != nullptr);
+    return trees_->score(features);
   }
 
   [[nodiscard]] nlohmann::json weights() const override {
     SIMSYNC_ASSERT(trees_ != nullptr);
-    return {
-        {"of_trees", of_trees_}, {"of_simulator", of_simulator_}, {"xgboost", nlohmann::json::parse(trees_->saved())}};
+    return {{"xgboost", nlohmann::json::parse(trees_->saved())}};
   }
 
   [[nodiscard]] bool restore(const nlohmann::json& weights, std::size_t features) override {
     const nlohmann::json& model = weights.at("xgboost");
-    const auto of_trees = weights.at("of_trees").get<double>();
-    const auto of_simulator = weights.at("of_simulator").get<double>();
-    if (!model.is_object() || simulated_ >= features) return false;
+    if (!model.is_object()) return false;
     try {
       auto trees = boosted_trees(model.dump());
       if (trees->width() != features) return false;
       trees_ = std::move(trees);
-      of_trees_ = of_trees;
-      of_simulator_ = of_simulator;
       return true;
     } catch (const std::invalid_argument&) {
       return false;
@@ -107,17 +82,14 @@ public:
   }
 
 private:
-  std::size_t simulated_;
   std::unique_ptr<BoostedTrees> trees_;
-  double of_trees_ = 1.0;  ///< factor of the trees' score
-  double of_simulator_ = 0.0;
 };
 
 }  // namespace
 
-std::unique_ptr<LearningRanker> boosted_ranker(std::size_t simulated) {
+std::unique_ptr<LearningRanker> boosted_ranker() {
   (void)boosted_trees({});  // says at once if there are none
-  return std::make_unique<BoostedRanker>(simulated);
+  return std::make_unique<BoostedRanker>();
 }
 
 }  // namespace simsync::detail

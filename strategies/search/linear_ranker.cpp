@@ -1,6 +1,8 @@
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -18,6 +20,10 @@ using Eigen::VectorXd;
 
 Eigen::Map<const VectorXd> as_vector(const std::vector<double>& values) {
   return {values.data(), static_cast<Index>(values.size())};
+}
+
+std::vector<double> as_values(const VectorXd& vector) {
+  return {vector.begin(), vector.end()};
 }
 
 /// Inverse standard deviations of the features. A feature that never changes says nothing: 0.
@@ -86,38 +92,71 @@ private:
   Prior prior_;
 };
 
+/// A weighted sum of features. One beyond what was learned counts as the nearest value that was: a sum of few examples
+/// would go on without end where nothing is known, which a sum of trees does not.
+struct BoundedSum {
+  VectorXd weights;
+  VectorXd least;  ///< of each feature
+  VectorXd most;
+
+  [[nodiscard]] double of(const std::vector<double>& features) const {
+    SIMSYNC_ASSERT(weights.size() > 0 && static_cast<Index>(features.size()) == weights.size());
+    return weights.dot(as_vector(features).cwiseMax(least).cwiseMin(most));
+  }
+};
+
+BoundedSum unbounded(VectorXd weights) {
+  const Index width = weights.size();
+  constexpr double kMost = std::numeric_limits<double>::max();
+  return {std::move(weights), VectorXd::Constant(width, -kMost), VectorXd::Constant(width, kMost)};
+}
+
+/// Bounded by what the examples have. `prior` ranks by itself, and so has no bounds.
+BoundedSum bounded(VectorXd weights, const std::vector<Example>& examples, std::optional<std::size_t> prior) {
+  BoundedSum out = unbounded(std::move(weights));
+  for (Index i = 0; i < out.weights.size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (at == prior) continue;
+    const auto [least, most] =
+        std::minmax_element(examples.begin(), examples.end(),
+                            [&](const Example& a, const Example& b) { return a.features[at] < b.features[at]; });
+    out.least[i] = least->features[at];
+    out.most[i] = most->features[at];
+  }
+  return out;
+}
+
 class LinearRanker final : public LearningRanker {
 public:
-  explicit LinearRanker(LinearRankerOptions options) : options_(std::move(options)) {
+  explicit LinearRanker(LinearRankerOptions options, BoundedSum sum = {})
+      : options_(std::move(options)), sum_(std::move(sum)) {
     SIMSYNC_ASSERT(!options_.penalties.empty());
   }
 
   void fit(const std::vector<Example>& examples) override {
     SIMSYNC_ASSERT(examples.size() >= 2);
     const double penalty = options_.penalties.size() == 1 ? options_.penalties.front() : best_penalty(examples);
-    weights_ = minimum(examples, penalty);
+    sum_ = minimum(examples, penalty);
   }
 
-  [[nodiscard]] double score(const std::vector<double>& features) const override {
-    SIMSYNC_ASSERT(weights_.size() > 0 && static_cast<Index>(features.size()) == weights_.size());
-    return weights_.dot(as_vector(features));
-  }
+  [[nodiscard]] double score(const std::vector<double>& features) const override { return sum_.of(features); }
 
   [[nodiscard]] nlohmann::json weights() const override {
-    SIMSYNC_ASSERT(weights_.size() > 0);
-    return {{"of_features", std::vector<double>(weights_.begin(), weights_.end())}};
+    SIMSYNC_ASSERT(sum_.weights.size() > 0);
+    return {{"of_features", as_values(sum_.weights)}, {"least", as_values(sum_.least)}, {"most", as_values(sum_.most)}};
   }
 
   [[nodiscard]] bool restore(const nlohmann::json& weights, std::size_t features) override {
-    const auto values = weights.at("of_features").get<std::vector<double>>();
-    if (values.size() != features) return false;
-    weights_ = as_vector(values);
+    const auto vector = [&](const char* of) { return weights.at(of).get<std::vector<double>>(); };
+    const auto [values, least, most] = std::array{vector("of_features"), vector("least"), vector("most")};
+    if (values.size() != features || least.size() != features || most.size() != features) return false;
+    sum_ = {as_vector(values), as_vector(least), as_vector(most)};
     return true;
   }
 
 private:
-  /// Weights for features as they are.
-  [[nodiscard]] VectorXd minimum(const std::vector<Example>& examples, double penalty) const {
+  /// Of features as they are.
+  [[nodiscard]] BoundedSum minimum(const std::vector<Example>& examples, double penalty) const {
     const VectorXd scales = scales_of(examples);
     const auto pairs = detail::pairs_of(examples, options_.most_pairs);
     MatrixXd differences(static_cast<Index>(pairs.size()), scales.size());
@@ -126,7 +165,8 @@ private:
           as_vector(examples[pairs[p].first].features) - as_vector(examples[pairs[p].second].features);
       differences.row(static_cast<Index>(p)) = difference.cwiseProduct(scales).transpose();
     }
-    return PairwiseLoss(std::move(differences), prior(scales.size(), penalty)).minimum().cwiseProduct(scales);
+    const PairwiseLoss loss(std::move(differences), prior(scales.size(), penalty));
+    return bounded(loss.minimum().cwiseProduct(scales), examples, options_.prior);
   }
 
   [[nodiscard]] Prior prior(Index width, double penalty) const {
@@ -147,9 +187,9 @@ private:
     std::vector<std::vector<double>> accuracies(penalties.size());
     for (const detail::Fold& fold : detail::folds_of(examples)) {
       for (std::size_t i = 0; i < penalties.size(); ++i) {
-        const VectorXd weights = minimum(fold.known, penalties[i]);
+        const BoundedSum sum = minimum(fold.known, penalties[i]);
         std::vector<double> scores;
-        for (const Example& example : fold.held) scores.push_back(weights.dot(as_vector(example.features)));
+        for (const Example& example : fold.held) scores.push_back(sum.of(example.features));
         accuracies[i].push_back(pairwise_accuracy(fold.held, scores));
       }
     }
@@ -157,13 +197,19 @@ private:
   }
 
   LinearRankerOptions options_;
-  VectorXd weights_;
+  BoundedSum sum_;
 };
 
 }  // namespace
 
 std::unique_ptr<LearningRanker> linear_ranker(LinearRankerOptions options) {
   return std::make_unique<LinearRanker>(std::move(options));
+}
+
+std::shared_ptr<const Ranker> ranker_by(std::size_t feature, std::size_t features) {
+  SIMSYNC_ASSERT(feature < features);
+  const VectorXd weights = VectorXd::Unit(static_cast<Index>(features), static_cast<Index>(feature));
+  return std::make_shared<LinearRanker>(LinearRankerOptions{}, unbounded(weights));
 }
 
 }  // namespace simsync

@@ -1,6 +1,6 @@
 #include "strategies/search/mixture.hpp"
 
-#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,19 +13,10 @@ using Json = nlohmann::json;
 
 class Mixture final : public Ranker {
 public:
-  explicit Mixture(std::vector<MixtureMember> members) {
-    SIMSYNC_ASSERT(!members.empty());
-    for (MixtureMember& member : members) {
-      SIMSYNC_ASSERT(member.ranker != nullptr);
-      if (const auto* inner = dynamic_cast<const Mixture*>(member.ranker.get())) {
-        for (MixtureMember one : inner->members_) {
-          one.factor *= member.factor;
-          members_.push_back(std::move(one));
-        }
-      } else {
-        members_.push_back(std::move(member));
-      }
-    }
+  explicit Mixture(std::vector<MixtureMember> members) : members_(std::move(members)) {
+    SIMSYNC_ASSERT(!members_.empty());
+    for (const MixtureMember& member : members_)
+      SIMSYNC_ASSERT(member.factor > 0.0 && dynamic_cast<const Mixture*>(member.ranker.get()) == nullptr);
   }
 
   [[nodiscard]] double score(const std::vector<double>& features) const override {
@@ -37,33 +28,43 @@ public:
   [[nodiscard]] Json weights() const override {
     Json members = Json::array();
     for (const MixtureMember& member : members_)
-      members.push_back(
-          {{"kind", name_of(member.kind)}, {"factor", member.factor}, {"weights", member.ranker->weights()}});
+      members.push_back({{"kind", name_of(member.kind)},
+                         {"share", member.share},
+                         {"factor", member.factor},
+                         {"weights", member.ranker->weights()}});
     return {{"members", std::move(members)}};
   }
+
+  [[nodiscard]] const std::vector<MixtureMember>& members() const { return members_; }
 
 private:
   std::vector<MixtureMember> members_;
 };
 
+bool is_positive(double value) {
+  return std::isfinite(value) && value > 0.0;
+}
+
 /// `features`: how many the ranker sees.
-std::unique_ptr<Ranker> restored_member(RankerKind kind, const Json& weights, std::size_t features) {
+std::shared_ptr<const Ranker> restored_member(RankerKind kind, const Json& weights, std::size_t features) {
   auto out = make_ranker(kind);
   return out->restore(weights, features) ? std::move(out) : nullptr;
 }
 
 /// Each member sees as many features as the mixture.
-std::unique_ptr<Ranker> restored_mixture(const Json& weights, std::size_t features) {
+std::shared_ptr<const Ranker> restored_mixture(RankerKind kind, const Json& weights, std::size_t features) {
   if (!weights.at("members").is_array()) return nullptr;
   std::vector<MixtureMember> members;
   for (const Json& member : weights.at("members")) {
-    const auto word = member.at("kind").get<std::string>();
-    const auto& words = ranker_words();
-    const auto known = std::find_if(words.begin(), words.end(), [&](const auto& one) { return one.first == word; });
-    if (known == words.end()) return nullptr;
-    members.push_back({.kind = known->second,
-                       .factor = member.at("factor").get<double>(),
-                       .ranker = restored_member(known->second, member.at("weights"), features)});
+    const auto of = find_word(ranker_words(), member.at("kind").get<std::string>());
+    const auto factor = member.at("factor").get<double>();
+    const auto share = member.at("share").get<double>();
+    if (!of || (*of != kind && *of != RankerKind::Linear) || !is_positive(factor) || !is_positive(share))
+      return nullptr;
+    members.push_back({.kind = *of,
+                       .share = share,
+                       .factor = factor,
+                       .ranker = restored_member(*of, member.at("weights"), features)});
     if (members.back().ranker == nullptr) return nullptr;
   }
   return members.empty() ? nullptr : mixture(std::move(members));
@@ -71,13 +72,19 @@ std::unique_ptr<Ranker> restored_mixture(const Json& weights, std::size_t featur
 
 }  // namespace
 
-std::unique_ptr<Ranker> mixture(std::vector<MixtureMember> members) {
-  return std::make_unique<Mixture>(std::move(members));
+std::shared_ptr<const Ranker> mixture(std::vector<MixtureMember> members) {
+  return std::make_shared<Mixture>(std::move(members));
 }
 
-std::unique_ptr<Ranker> restored_ranker(RankerKind kind, const Json& weights) {
+std::vector<MixtureMember> members_of(RankerKind kind, const std::shared_ptr<const Ranker>& ranker) {
+  if (const auto* known = dynamic_cast<const Mixture*>(ranker.get())) return known->members();
+  return {{.kind = kind, .ranker = ranker}};
+}
+
+std::shared_ptr<const Ranker> restored_ranker(RankerKind kind, const Json& weights) {
   const std::size_t features = ranker_schema(kind).names.size();
-  return weights.contains("members") ? restored_mixture(weights, features) : restored_member(kind, weights, features);
+  return weights.contains("members") ? restored_mixture(kind, weights, features)
+                                     : restored_member(kind, weights, features);
 }
 
 }  // namespace simsync::detail

@@ -8,19 +8,21 @@
 
 namespace simsync::detail {
 
-/// A ranker of a mixture. A member that was restored from weights is of the same kind as the one that they came from.
+/// A ranker of a mixture; no mixture itself.
 struct MixtureMember {
-  RankerKind kind = RankerKind::Linear;
-  double factor = 1.0;  ///< of its score
+  RankerKind kind = RankerKind::Linear;  ///< which make_ranker() restores it
+  double share = 1.0;                    ///< how much it was meant to count, of 1
+  double factor = 1.0;                   ///< of its score, positive: its share by the scale of its scores
   std::shared_ptr<const Ranker> ranker;
 };
 
-/// Its score is the sum of the members' scores, each times its factor. A member that is a mixture itself is replaced by
-/// its members. Needs a member.
-std::unique_ptr<Ranker> mixture(std::vector<MixtureMember> members);
+/// Its score is the sum of the members' scores, each times its factor. Needs a member.
+std::shared_ptr<const Ranker> mixture(std::vector<MixtureMember> members);
+/// The members of a mixture, or a ranker of this kind as the only one.
+std::vector<MixtureMember> members_of(RankerKind kind, const std::shared_ptr<const Ranker>& ranker);
 
-/// A ranker from the weights of one of this kind, or of a mixture for the features of this kind. Null: they are not
-/// such weights. @throws nlohmann::json::exception for weights that lack a part.
-std::unique_ptr<Ranker> restored_ranker(RankerKind kind, const nlohmann::json& weights);
+/// A ranker from the weights of one of this kind, or of a mixture for this kind, whose members are of this kind or
+/// linear. Null: they are not such weights. @throws nlohmann::json::exception for weights that lack a part.
+std::shared_ptr<const Ranker> restored_ranker(RankerKind kind, const nlohmann::json& weights);
 
 }  // namespace simsync::detail

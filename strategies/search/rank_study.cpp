@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
 #include "base/random.hpp"
-#include "strategies/search/transfer.hpp"
+#include "strategies/search/learned_ranker.hpp"
 
 namespace simsync {
 namespace {
@@ -52,7 +52,7 @@ Split split_of(const Rows& rows, double share, std::uint64_t seed) {
 }
 
 /// What each kind has learned elsewhere.
-using Sources = std::map<RankerKind, std::shared_ptr<const Ranker>>;
+using Sources = std::map<RankerKind, Source>;
 
 class Study {
 public:
@@ -64,7 +64,10 @@ public:
   void learn_elsewhere(const Rows& source) {
     out_.source = source.size();
     if (source.size() < 2) return;
-    for (const RankerKind kind : options_.rankers) sources_[kind] = learned_ranker(kind, examples_of(kind, source));
+    for (const RankerKind kind : options_.rankers) {
+      const auto examples = examples_of(kind, source);
+      sources_[kind] = source_of(kind, learned_ranker(kind, examples), examples);
+    }
   }
 
   void add_domain(const TrialDomain& domain, const Rows& rows) {
@@ -116,9 +119,9 @@ private:
     if (known.size() >= 2) add("scratch", *learned_ranker(kind, known));
     const auto source = sources_.find(kind);
     if (source == sources_.end()) return;
-    if (known.size() >= 2 && simulated_feature(kind)) add("simulator", *transfer(kind, nullptr, known));
     result.source = static_cast<int>(out_.source);
-    add("transfer", *transfer(kind, source->second, known));
+    if (known.empty()) add("source", *source->second.ranker);
+    add("transfer", *learned_ranker(kind, known, source->second));
   }
 
   RankStudy& out_;

@@ -24,7 +24,7 @@ struct RankStudyOptions {
 struct RankResult {
   TrialDomain domain;
   std::string ranker;  ///< a word of ranker_words(), `estimate` or `replay`
-  std::string start;   ///< `scratch`, `simulator`, `transfer`, or empty where nothing is learned
+  std::string start;   ///< `scratch`; `source`, which has learned nothing here; `transfer`; empty: no ranker
   int train = 0;
   int source = 0;  ///< trials learned elsewhere
   int seed = 1;

@@ -53,6 +53,14 @@ public:
   [[nodiscard]] virtual bool restore(const nlohmann::json& weights, std::size_t features) = 0;
 };
 
+/// A ranker that has learned other models or clusters, and the standard deviations of two scores over the trials that
+/// it has learned, within domains. They are what makes both scores comparable without trials of the target.
+struct Source {
+  std::shared_ptr<const Ranker> ranker;
+  double deviation = 0.0;            ///< of the ranker's scores; 0: it tells no two of its trials apart
+  double simulated_deviation = 0.0;  ///< of the logarithms of simulated steps; 0: as above, or the ranker sees none
+};
+
 struct LinearRankerOptions {
   /// A feature that ranks by itself, such as the logarithm of an estimate: its weight has no penalty, and without
   /// examples it is all that counts. None: all features are alike.
@@ -64,8 +72,11 @@ struct LinearRankerOptions {
 };
 
 /// A weighted sum of standardized features. Its weights minimize the logistic loss of the differences of pairs: the
-/// linear simulator of AutoSync, but by Newton's method, which needs neither seed nor learning rate.
+/// linear simulator of AutoSync, but by Newton's method, which needs neither seed nor learning rate. A feature beyond
+/// what the examples have counts as the nearest value that they have, other than the prior.
 std::unique_ptr<LearningRanker> linear_ranker(LinearRankerOptions options = {});
+/// A linear ranker that orders by one feature of so many.
+std::shared_ptr<const Ranker> ranker_by(std::size_t feature, std::size_t features);
 
 /// Share of pairs of one domain, nearly equal ones apart, whose order `scores` has as `examples`. Equal scores count
 /// half. Nothing to compare: 1.

@@ -33,10 +33,7 @@ const Words<RankerKind>& ranker_words() {
 }
 
 const char* name_of(RankerKind kind) {
-  for (const auto& [word, known] : ranker_words())
-    if (known == kind) return word.c_str();
-  SIMSYNC_ASSERT(false);
-  return "";
+  return word_for(ranker_words(), kind).c_str();
 }
 
 std::optional<std::size_t> simulated_feature(RankerKind kind) {
@@ -51,19 +48,13 @@ std::unique_ptr<LearningRanker> make_ranker(RankerKind kind) {
     case RankerKind::AutoSyncLinear:
       return linear_ranker({.prior = simulated});
     case RankerKind::Boosted:
-      return detail::boosted_ranker(*simulated);
+      return detail::boosted_ranker();
     case RankerKind::Recurrent:
       return detail::recurrent_ranker(
           {.whole = strategy_schema().names.size(), .prior = *simulated, .segments = kSegments});
   }
   SIMSYNC_ASSERT(false);
   return nullptr;
-}
-
-std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<Example>& examples) {
-  std::shared_ptr<LearningRanker> out = make_ranker(kind);
-  out->fit(examples);
-  return out;
 }
 
 const FeatureSchema& ranker_schema(RankerKind kind) {

@@ -16,8 +16,6 @@ const char* name_of(RankerKind kind);
 
 /// Knows nothing yet. @throws CapabilityError for one that this build lacks.
 std::unique_ptr<LearningRanker> make_ranker(RankerKind kind);
-/// One that has learned these examples, at least two. @throws CapabilityError as make_ranker() does.
-std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<Example>& examples);
 /// Which of its features is the logarithm of a simulated step; none: the ranker does not see one.
 std::optional<std::size_t> simulated_feature(RankerKind kind);
 /// Of the features that such a ranker learns from.

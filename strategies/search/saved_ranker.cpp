@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -14,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kSchema = "simsync/ranker/v2";
+constexpr const char* kSchema = "simsync/ranker/v3";
 constexpr const char* kAnew = "learn it anew with this version of simsync";
 constexpr const char* kHelp = "rankers are written by 'simsync search --ranker-out FILE'";
 
@@ -25,11 +26,8 @@ constexpr const char* kHelp = "rankers are written by 'simsync search --ranker-o
 }
 
 RankerKind kind_of(const std::string& word, const std::string& file) {
-  std::vector<std::string> known;
-  for (const auto& [name, kind] : ranker_words()) {
-    if (name == word) return kind;
-    known.push_back(name);
-  }
+  if (const auto kind = find_word(ranker_words(), word)) return *kind;
+  const auto known = names_in(ranker_words());
   const std::string near = did_you_mean(word, known);
   refuse(file, fmt::format("unknown ranker '{}': expected {}", word, fmt::join(known, ", ")), "kind",
          near.empty() ? kHelp : near);
@@ -54,6 +52,14 @@ void expect_schema(const Json& features, RankerKind kind, const std::string& fil
            fmt::format("features.names[{}]", found - names.begin()), kAnew);
 }
 
+/// Of what was learned.
+double deviation_of(const Json& all, const char* of, const std::string& file) {
+  const double out = all.at("deviations").at(of).get<double>();
+  if (!(std::isfinite(out) && out >= 0.0))
+    refuse(file, fmt::format("a deviation of {}: expected a number, 0 or more", out), fmt::format("deviations.{}", of));
+  return out;
+}
+
 SavedRanker ranker_of(const Json& all, const std::string& file) {
   const auto schema = all.at("schema").get<std::string>();
   if (schema != kSchema) refuse(file, fmt::format("schema '{}': expected '{}'", schema, kSchema), "schema", kAnew);
@@ -64,8 +70,10 @@ SavedRanker ranker_of(const Json& all, const std::string& file) {
   out.models = from.at("models").get<std::set<std::string>>();
   out.clusters = from.at("clusters").get<std::set<std::string>>();
   out.trials = from.at("trials").get<std::int64_t>();
-  out.ranker = detail::restored_ranker(out.kind, all.at("weights"));
-  if (out.ranker == nullptr)
+  out.learned.ranker = detail::restored_ranker(out.kind, all.at("weights"));
+  out.learned.deviation = deviation_of(all, "scores", file);
+  out.learned.simulated_deviation = deviation_of(all, "simulated", file);
+  if (out.learned.ranker == nullptr)
     refuse(file, fmt::format("these are not the weights of a ranker '{}' for its features", name_of(out.kind)),
            "weights");
   return out;
@@ -80,7 +88,8 @@ std::string to_json(const SavedRanker& saved) {
   out["kind"] = name_of(saved.kind);
   out["learned_from"] = {{"models", saved.models}, {"clusters", saved.clusters}, {"trials", saved.trials}};
   out["features"] = {{"schema", features.name}, {"names", features.names}};
-  out["weights"] = saved.ranker->weights();
+  out["deviations"] = {{"scores", saved.learned.deviation}, {"simulated", saved.learned.simulated_deviation}};
+  out["weights"] = saved.learned.ranker->weights();
   return out.dump(1) + "\n";
 }
 

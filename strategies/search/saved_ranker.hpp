@@ -14,7 +14,7 @@ struct SavedRanker {
   std::set<std::string> models;  ///< names of what it has learned from
   std::set<std::string> clusters;
   std::int64_t trials = 0;
-  std::shared_ptr<const Ranker> ranker;
+  Source learned;
 };
 
 /// As JSON that ends with a line end.

@@ -8,9 +8,9 @@
 #include "base/error.hpp"
 #include "base/sha256.hpp"
 #include "strategies/reader.hpp"
+#include "strategies/search/learned_ranker.hpp"
 #include "strategies/search/proposals.hpp"
 #include "strategies/search/ranker_kinds.hpp"
-#include "strategies/search/transfer.hpp"
 
 namespace simsync {
 namespace detail {
@@ -68,12 +68,9 @@ void SearchState::add(Trial trial) {
 }
 
 void SearchState::learn() {
-  constexpr std::size_t kFewest = 10;  // fewer say less than the estimate
-  if (problem.source != nullptr) {
-    ranker_ = transfer(options.ranker, problem.source, examples_);
-  } else if (examples_.size() >= kFewest) {
-    ranker_ = learned_ranker(options.ranker, examples_);
-  }
+  constexpr std::size_t kFewest = 10;  // AutoSync's twelve features say less from fewer than the estimate does
+  if (problem.source || examples_.size() >= kFewest)
+    ranker_ = learned_ranker(options.ranker, examples_, problem.source);
 }
 
 std::vector<double> SearchState::features_of(const Candidate& candidate) const {

@@ -56,8 +56,8 @@ struct SearchProblem {
   RunTrials run;
   /// Asked before every round: true ends the search. Null: nothing does.
   std::function<bool()> stop;
-  /// What a ranker of the same kind has learned elsewhere (transfer.hpp); null: nothing.
-  std::shared_ptr<const Ranker> source;
+  /// What a ranker of the same kind has learned elsewhere; none: nothing.
+  std::optional<Source> source;
 };
 
 struct SearchOptions {

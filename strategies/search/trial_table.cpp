@@ -46,8 +46,7 @@ TrialRow trial_row(const Candidate& candidate, const SearchTarget& target, std::
   TrialRow out;
   out.origin = candidate.origin;
   out.strategy_id = candidate.id;
-  for (const auto& [word, schedule] : schedule_words())
-    if (schedule == schedule_of(candidate.strategy)) out.schedule = word;
+  out.schedule = word_for(schedule_words(), schedule_of(candidate.strategy));
   out.estimated = candidate.estimate.step;
   out.bound = candidate.estimate.bound;
   out.replayed = candidate.replayed;

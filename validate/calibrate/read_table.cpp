@@ -26,7 +26,7 @@ private:
   [[nodiscard]] double number(std::size_t row, const char* column, double least) const;
   [[nodiscard]] int whole(std::size_t row, const char* column, int least) const;
   template <class E>
-  [[nodiscard]] E word(std::size_t row, const char* column, const std::vector<std::pair<std::string, E>>& words) const;
+  [[nodiscard]] E word(std::size_t row, const char* column, const Words<E>& words) const;
   [[nodiscard]] Seconds compute(std::size_t row, ProbeKind kind) const;
   [[nodiscard]] std::optional<Probe> own(std::size_t row) const;
   [[nodiscard]] std::optional<Probe> collective(std::size_t row) const;
@@ -57,13 +57,10 @@ int TableReader::whole(std::size_t row, const char* column, int least) const {
 }
 
 template <class E>
-E TableReader::word(std::size_t row, const char* column, const std::vector<std::pair<std::string, E>>& words) const {
+E TableReader::word(std::size_t row, const char* column, const Words<E>& words) const {
   const std::string& text = table_.cell(row, column);
-  std::vector<std::string> known;
-  for (const auto& [name, value] : words) {
-    if (name == text) return value;
-    known.push_back(name);
-  }
+  if (const auto known = find_word(words, text)) return *known;
+  const auto known = names_in(words);
   table_.refuse(row, fmt::format("column '{}': '{}' is not one of {}", column, text, fmt::join(known, ", ")),
                 did_you_mean(text, known));
 }

@@ -1,0 +1,234 @@
+// What a ranker makes of trials beside what was known before: the simulator's order and a source.
+#include "strategies/search/learned_ranker.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "strategies/search/mixture.hpp"
+#include "strategies/search/saved_ranker.hpp"
+#include "strategies/search/scores.hpp"
+#include "tests/support/catch.hpp"
+#include "tests/support/known_orders.hpp"
+
+using namespace simsync;
+using namespace simsync::test;
+
+namespace {
+
+constexpr std::size_t kOthers = 200;
+
+Source learned(RankerKind kind, const std::vector<Example>& examples,
+               const std::optional<Source>& source = std::nullopt) {
+  return source_of(kind, learned_ranker(kind, examples, source), examples);
+}
+
+std::vector<double> simulated(RankerKind kind, const std::vector<Example>& examples) {
+  std::vector<double> out;
+  for (const Example& example : examples) out.push_back(example.features[simulated_feature(kind).value()]);
+  return out;
+}
+
+/// What each member of a mixture weighs, in deviations of its scores over the examples.
+std::vector<double> weights_of(RankerKind kind, const Ranker& ranker, const std::vector<Example>& over) {
+  std::vector<double> out;
+  const nlohmann::json weights = ranker.weights();
+  for (const auto& member : weights.at("members")) {
+    const auto one = detail::restored_ranker(kind, member.at("weights"));
+    out.push_back(member.at("factor").get<double>() *
+                  detail::deviation_within_domains(over, detail::scores_of(over, *one)));
+  }
+  return out;
+}
+
+std::vector<double> shares_of(const Ranker& ranker) {
+  std::vector<double> out;
+  const nlohmann::json weights = ranker.weights();
+  for (const auto& member : weights.at("members")) out.push_back(member.at("share").get<double>());
+  return out;
+}
+
+void check_close(const std::vector<double>& found, const std::vector<double>& expected) {
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK_THAT(found[i], WithinRel(expected[i], 1e-9));
+}
+
+}  // namespace
+
+TEST_CASE("few trials rank as the simulator does, many better", "[search]") {
+  for (const RankerKind kind : kinds()) {
+    if (!simulated_feature(kind)) continue;
+    CAPTURE(name_of(kind));
+    const auto others = trials_of(kind, kOthers, sum_of_two, 1);
+    const double alone = pairwise_accuracy(others, simulated(kind, others));
+    const auto accuracy = [&](std::size_t trials) {
+      return pairwise_accuracy(others, *learned_ranker(kind, trials_of(kind, trials, sum_of_two, 2)));
+    };
+    CHECK(accuracy(0) == alone);
+    CHECK(accuracy(1) == alone);
+    for (const std::size_t trials : {2U, 3U, 5U, 10U}) {
+      CAPTURE(trials);
+      CHECK(accuracy(trials) > alone - 0.03);
+    }
+    CHECK(accuracy(150) > alone + 0.05);
+  }
+}
+
+TEST_CASE("examples count by their number, beside the simulator, in deviations of scores", "[search]") {
+  const RankerKind kind = RankerKind::Linear;
+  for (const std::size_t trials : {10U, 40U, 120U}) {
+    CAPTURE(trials);
+    const auto known = trials_of(kind, trials, sum_of_two, 2);
+    const auto ranker = learned_ranker(kind, known);
+    const double share = static_cast<double>(trials) / static_cast<double>(trials + 40);
+    check_close(shares_of(*ranker), {share, 1.0 - share});
+    check_close(weights_of(kind, *ranker, known), {share, 1.0 - share});
+  }
+}
+
+TEST_CASE("a source counts as ten examples, the simulator as forty", "[search]") {
+  const RankerKind kind = RankerKind::AutoSyncLinear;
+  const auto known = trials_of(kind, 30, sum_of_two, 2);
+  const Source source = learned(kind, trials_of(kind, 50, opposite, 1));
+  const auto ranker = learned_ranker(kind, known, source);
+  check_close(shares_of(*ranker), {0.75, 0.25});
+  check_close(weights_of(kind, *ranker, known), {0.75, 0.25});
+  const Source both = learned(RankerKind::Linear, trials_of(RankerKind::Linear, 150, opposite, 1));
+  const auto of_both = learned_ranker(RankerKind::Linear, trials_of(RankerKind::Linear, 50, sum_of_two, 2), both);
+  // The source has learned from the simulator itself, with 40 of 190.
+  check_close(shares_of(*of_both), {0.5, 0.1 * 150.0 / 190.0, 0.1 * 40.0 / 190.0, 0.4});
+}
+
+TEST_CASE("without trials a transfer is a mean of source and simulator, in deviations over the source's trials",
+          "[search]") {
+  const RankerKind kind = RankerKind::Linear;
+  const auto elsewhere = trials_of(kind, 2000, opposite, 1);
+  const Source source = learned(kind, elsewhere);
+  CHECK_THAT(source.simulated_deviation,
+             WithinRel(detail::deviation_within_domains(elsewhere, simulated(kind, elsewhere)), 1e-12));
+  const auto ranker = learned_ranker(kind, {}, source);
+  // The source is a mixture itself, of 2000 examples with 40 of the simulator; nothing is nested.
+  check_close(shares_of(*ranker), {0.2 * 2000.0 / 2040.0, 0.8});
+  const auto others = trials_of(kind, 20, sum_of_two, 3);
+  for (const Example& example : others) {
+    const double first = detail::members_of(kind, source.ranker).front().factor *
+                         detail::members_of(kind, source.ranker).front().ranker->score(example.features);
+    const double simulated_score = example.features[simulated_feature(kind).value()];
+    CHECK_THAT(ranker->score(example.features),
+               WithinRel(0.2 * first / source.deviation + 0.8 * simulated_score / source.simulated_deviation, 1e-9));
+  }
+}
+
+TEST_CASE("a source that ranks alike helps, and one that misleads counts less with each trial", "[search]") {
+  for (const RankerKind kind : kinds()) {
+    if (kind == RankerKind::Recurrent) continue;  // its linear part does the same
+    CAPTURE(name_of(kind));
+    const auto others = trials_of(kind, kOthers, sum_of_two, 2);
+    const auto few = trials_of(kind, 10, sum_of_two, 3);
+    const auto many = trials_of(kind, 400, sum_of_two, 4);
+    const Source good = learned(kind, trials_of(kind, 200, sum_of_two, 1));
+    const Source bad = learned(kind, trials_of(kind, 200, opposite, 1));
+    const auto accuracy = [&](const auto& ranker) { return pairwise_accuracy(others, *ranker); };
+    CHECK(accuracy(good.ranker) > 0.85);
+    CHECK(accuracy(bad.ranker) < 0.3);
+    CHECK(accuracy(learned_ranker(kind, few, good)) > accuracy(learned_ranker(kind, few)));
+    CHECK(accuracy(learned_ranker(kind, few, bad)) > accuracy(learned_ranker(kind, {}, bad)));
+    const auto loss = [&](const auto& known) {
+      return accuracy(learned_ranker(kind, known)) - accuracy(learned_ranker(kind, known, bad));
+    };
+    CHECK(loss(many) < 0.5 * loss(few));
+    // One trial says nothing of the order.
+    CHECK(accuracy(learned_ranker(kind, {few.front()}, bad)) == accuracy(learned_ranker(kind, {}, bad)));
+    if (simulated_feature(kind)) {
+      CHECK(accuracy(learned_ranker(kind, {}, good)) > pairwise_accuracy(others, simulated(kind, others)));
+      CHECK(accuracy(learned_ranker(kind, {}, bad)) > 0.5);
+    } else {
+      CHECK(accuracy(learned_ranker(kind, {}, bad)) == accuracy(bad.ranker));
+    }
+  }
+}
+
+TEST_CASE("a source that ranks nothing counts nothing", "[search]") {
+  const RankerKind kind = RankerKind::AutoSyncLinear;
+  const std::size_t width = ranker_schema(kind).names.size();
+  // What it has learned hangs on a feature that never changes in the target.
+  auto elsewhere = drawn(50, width, sum_of_two, 1);
+  for (Example& example : elsewhere)
+    for (std::size_t k = 2; k < width; ++k) example.features[k] = 1.0;
+  auto target = drawn(
+      30, width, [](const std::vector<double>& x) { return std::exp(3.0 * x[5]); }, 2);
+  for (Example& example : target) example.features[0] = example.features[1] = 0.5;
+  const auto ranker = learned_ranker(kind, target, learned(kind, elsewhere));
+  CHECK(ranker->weights().at("members").size() == 1);
+  CHECK(pairwise_accuracy(target, *ranker) == pairwise_accuracy(target, *learned_ranker(kind, target)));
+}
+
+TEST_CASE("what counts less than a hundredth is dropped", "[search]") {
+  const RankerKind kind = RankerKind::AutoSyncLinear;
+  Source source = learned(kind, trials_of(kind, 20, opposite, 1));
+  std::size_t most = 0;
+  for (std::uint64_t domain = 0; domain < 20; ++domain) {
+    source = learned(kind, trials_of(kind, 10, sum_of_two, 2 + domain), source);
+    most = std::max(most, detail::members_of(kind, source.ranker).size());
+  }
+  // Each domain halves what was known: after seven it counts less than 1 in 100.
+  CHECK(most == 7);
+}
+
+TEST_CASE("a linear ranker does not go on beyond the features that it has seen", "[search]") {
+  const auto known = drawn(40, 2, sum_of_two, 1);
+  const auto fitted = linear_ranker({.prior = 1, .penalties = {1e-3}});
+  fitted->fit(known);
+  double most = 0.0;
+  for (const Example& example : known) most = std::max(most, example.features[0]);
+  CHECK(fitted->score({most, 0.5}) > fitted->score({0.5, 0.5}));
+  CHECK(fitted->score({1000.0, 0.5}) == fitted->score({most, 0.5}));
+  // The simulated step, its prior, ranks by itself whatever it is.
+  CHECK(fitted->score({0.5, 1000.0}) != fitted->score({0.5, 1.0}));
+}
+
+TEST_CASE("what was transferred twice is saved and read as it was", "[search]") {
+  for (const RankerKind kind : kinds()) {
+    CAPTURE(name_of(kind));
+    const Source once =
+        learned(kind, trials_of(kind, 20, sum_of_two, 2), learned(kind, trials_of(kind, 40, opposite, 1)));
+    const SavedRanker saved{
+        .kind = kind, .trials = 80, .learned = learned(kind, trials_of(kind, 20, opposite, 3), once)};
+    const std::string text = to_json(saved);
+    const SavedRanker read = read_ranker(text, "ranker.json");
+    CHECK(to_json(read) == text);
+    for (const Example& example : trials_of(kind, 20, sum_of_two, 4))
+      CHECK(read.learned.ranker->score(example.features) == saved.learned.ranker->score(example.features));
+    // Nothing is nested: a source is replaced by what it was made of.
+    for (const auto& member : nlohmann::json::parse(text).at("weights").at("members"))
+      CHECK_FALSE(member.at("weights").contains("members"));
+  }
+}
+
+TEST_CASE("a saved mixture that this program cannot have written is refused", "[search]") {
+  const RankerKind kind = RankerKind::Recurrent;
+  const auto known = trials_of(kind, 20, sum_of_two, 1);
+  const SavedRanker saved{.kind = kind, .trials = 20, .learned = learned(kind, known)};
+  const nlohmann::json text = nlohmann::json::parse(to_json(saved));
+  REQUIRE_NOTHROW(read_ranker(text.dump(), "ranker.json"));
+  const auto refused = [&](auto change) {
+    nlohmann::json broken = text;
+    change(broken["weights"]["members"]);
+    CHECK_THROWS_AS(read_ranker(broken.dump(), "ranker.json"), InputError);
+  };
+  refused([](auto& members) { members = nlohmann::json::object(); });
+  refused([](auto& members) { members = nlohmann::json::array(); });
+  refused([](auto& members) { members[0]["kind"] = "xlinear"; });
+  refused([](auto& members) { members[0]["kind"] = "autosync-linear"; });
+  refused([](auto& members) { members[0]["factor"] = 0.0; });
+  refused([](auto& members) { members[0]["factor"] = -1.0; });
+  refused([](auto& members) { members[0]["factor"] = nullptr; });
+  refused([](auto& members) { members[0]["share"] = -0.5; });
+  refused([](auto& members) { members[0].erase("share"); });
+  refused([](auto& members) {
+    nlohmann::json nested = {{"members", {members[0]}}};
+    members[0]["weights"] = nested;
+  });
+  nlohmann::json broken = text;
+  broken["deviations"]["scores"] = -1.0;
+  CHECK_THROWS_AS(read_ranker(broken.dump(), "ranker.json"), InputError);
+}

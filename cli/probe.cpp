@@ -26,13 +26,6 @@ struct ProbeFlags {
   std::string cluster_out;
 };
 
-std::string what(const Probe& probe) {
-  std::string out = fmt::format("{} of {}", name_of(probe.kind), format_bytes(probe.bytes));
-  if (probe.count > 1) out += fmt::format(", {} times", probe.count);
-  if (probe.kind == ProbeKind::Overlap) out += fmt::format(", beside {} of compute", format_seconds(probe.compute));
-  return out + fmt::format(", {} ranks", probe.ranks);
-}
-
 void run_probes(const ProbeFlags& flags) {
   const Testbed testbed({.hosts = flags.testbed.hosts,
                          .rates = parse_rates(flags.testbed.rates),
@@ -52,7 +45,7 @@ void run_probes(const ProbeFlags& flags) {
   for (const ProbeRun& run : runs) {
     const ProbeTimes times = run_probe(run, cluster, options);
     file.append(csv_row(probe_cells(run.probe, times)));
-    progress.message(fmt::format("{}: {} ({} to {})", what(run.probe), format_seconds(times.median()),
+    progress.message(fmt::format("{}: {} ({} to {})", describe(run.probe), format_seconds(times.median()),
                                  format_seconds(quantile_of(times.each, 0.1)),
                                  format_seconds(quantile_of(times.each, 0.9))));
     progress.advance();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
@@ -20,6 +21,8 @@
 
 namespace simsync {
 namespace {
+
+constexpr const char* kDomain = "the same model, cluster, workers, batch and evaluator";
 
 struct RankFlags {
   std::vector<std::string> tables;
@@ -72,16 +75,26 @@ void tell(std::size_t count, const std::string& what) {
 
 void print_notes(const RankFlags& flags, const RankStudy& study) {
   tell(study.without_step, "no step time, the strategy could not run");
-  tell(study.source_at_home, "a source of the same model, cluster, workers, batch and evaluator as what is ranked");
-  tell(study.repeated,
-       "the same strategy again, for the same model, cluster, workers, batch and evaluator; it counts "
-       "once, with the mean of its steps");
-  tell(study.of_small_domains,
-       fmt::format("fewer than {} rows with the same model, cluster, workers, batch and evaluator", kFewestOfDomain));
+  tell(study.source_at_home, fmt::format("a source with {} as what is ranked", kDomain));
+  tell(study.of_small_domains, fmt::format("fewer than {} strategies with {}", kFewestOfDomain, kDomain));
+  if (study.repeated > 0)
+    std::cerr << fmt::format(
+        "note: {} row{} of a strategy that an earlier row has, with {}: they are one trial, which takes "
+        "the mean of their steps\n",
+        study.repeated, study.repeated == 1 ? " is" : "s are", kDomain);
+  if (study.without_pairs > 0)
+    std::cerr << fmt::format(
+        "note: {} time{} the trials that are held out are too few or take equally long, so that there is "
+        "nothing to put in order\n",
+        study.without_pairs, study.without_pairs == 1 ? "" : "s");
+  if (!flags.sources.empty() && study.source == 0)
+    std::cerr << "note: --source has fewer than two trials to learn from, so that nothing is transferred\n";
   for (const int train : flags.options.train) {
+    if (train < 2) continue;  // nothing is learned here
     const bool is_learned = std::any_of(study.results.begin(), study.results.end(),
                                         [&](const RankResult& one) { return one.train == train; });
-    if (!is_learned) std::cerr << fmt::format("note: no table has {} trials besides those held out\n", train);
+    if (!is_learned)
+      std::cerr << fmt::format("note: no model on a cluster has {} trials besides those held out\n", train);
   }
 }
 
@@ -106,6 +119,7 @@ std::string label_of(const RankResult& result) {
 class Cell {
 public:
   void add(const RankResult& result) {
+    domains_.insert(result.domain);
     auto& [sum, count] = seeds_[result.seed];
     sum += result.accuracy;
     ++count;
@@ -124,8 +138,11 @@ public:
     return fmt::format("{:.3f} {}{:.3f}", mean, unicode ? "±" : "+-", spread);
   }
 
+  [[nodiscard]] std::size_t domains() const { return domains_.size(); }
+
 private:
   std::map<int, std::pair<double, int>> seeds_;  ///< sum and number
+  std::set<TrialDomain> domains_;
 };
 
 struct Table {
@@ -144,13 +161,25 @@ struct Table {
   }
 
   void print() const {
-    print_header("trials learned");
-    const bool unicode = terminal_style().unicode;
-    for (const std::string& label : labels) print_cells(label, [&](const Cell& cell) { return cell.text(unicode); });
+    print_line("trials learned", [](int train) { return std::to_string(train); });
+    for (const std::string& label : labels) print_line(label, [&](int train) { return text_of(label, train); });
+    if (std::any_of(columns.begin(), columns.end(), [&](int train) { return tasks(train) != tasks(columns.front()); }))
+      print_line("mean of tasks", [&](int train) { return std::to_string(tasks(train)); });
   }
 
 private:
-  static constexpr std::size_t kCell = 15;
+  /// That have so many trials to learn.
+  [[nodiscard]] std::size_t tasks(int train) const {
+    std::size_t out = 0;
+    for (const auto& [label, cells] : lines)
+      if (const auto found = cells.find(train); found != cells.end()) out = std::max(out, found->second.domains());
+    return out;
+  }
+
+  [[nodiscard]] std::string text_of(const std::string& label, int train) const {
+    const auto found = lines.at(label).find(train);
+    return found == lines.at(label).end() ? "" : found->second.text(terminal_style().unicode);
+  }
 
   [[nodiscard]] std::size_t first_width() const {
     std::size_t out = std::string("trials learned").size();
@@ -158,18 +187,12 @@ private:
     return out;
   }
 
-  void print_header(const std::string& label) const {
-    std::string line = fitted(label, first_width(), terminal_style());
-    for (const int train : columns) line += fmt::format("{:>{}}", train, kCell);
-    std::cout << line << '\n';
-  }
-
   template <class Text>
-  void print_cells(const std::string& label, Text text_of) const {
+  void print_line(const std::string& label, Text text_of) const {
+    constexpr std::size_t kCell = 15;
     std::string line = fitted(label, first_width(), terminal_style());
     for (const int train : columns) {
-      const auto found = lines.at(label).find(train);
-      const std::string text = found == lines.at(label).end() ? "" : text_of(found->second);
+      const std::string text = text_of(train);
       line += std::string(kCell - columns_of(text), ' ') + text;
     }
     line.erase(line.find_last_not_of(' ') + 1);
@@ -183,7 +206,7 @@ void print_report(const RankFlags& flags, const RankStudy& study) {
       study.domains.size() == 1
           ? fmt::format("{} on {}, {} worker{}, batch {} per worker, by {}", first.model, first.cluster, first.workers,
                         first.workers == 1 ? "" : "s", first.batch, first.evaluator)
-          : fmt::format("{} pairs of model and cluster, each a task of its own", study.domains.size());
+          : fmt::format("{} tasks, each with {}", study.domains.size(), kDomain);
   std::string title = fmt::format(
       "{}: {} trials. Share of the pairs in the right order, of the {:.0f} % that are held out; mean and standard "
       "deviation over {} seed{}",
@@ -207,10 +230,9 @@ void run_rank(RankFlags& flags) {
   const RankStudy study = study_rankers(rows, sources, flags.options);
   bar.reset();
   if (study.domains.empty())
-    throw InputError(fmt::format("nothing to rank: no table has {} rows with a step time and the same model, cluster, "
-                                 "workers, batch and evaluator",
-                                 kFewestOfDomain),
-                     "'simsync search --csv FILE' writes such tables");
+    throw InputError(
+        fmt::format("nothing to rank: there are not {} strategies with a step time and {}", kFewestOfDomain, kDomain),
+        "'simsync search --csv FILE' writes such tables");
   print_notes(flags, study);
   if (!flags.csv.empty()) {
     std::string text = csv_row(rank_header()) + "\n";
@@ -224,6 +246,34 @@ void run_rank(RankFlags& flags) {
   print_report(flags, study);
 }
 
+/// What is held out, learned and known before.
+void add_study_flags(CLI::App& command, RankStudyOptions& options) {
+  command
+      .add_option("--train", options.train,
+                  "Trials that are learned; 0, with --source: none, to see what was learned elsewhere")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_number(0, 1'000'000))
+      ->default_str("20,50,100,200");
+  command.add_option("--seeds", options.seeds, "Different trials are held out for each of 1 to SEEDS")
+      ->check(whole_number(1, 1'000))
+      ->capture_default_str();
+  command.add_option("--held-out", options.held_out, "Share of the trials that rankers do not learn")
+      ->check(number_between(0.05, 0.95))
+      ->capture_default_str();
+  command
+      .add_option("--simulator-worth", options.worth.simulator,
+                  "With so many trials learned, these and the simulator's order count alike; 0: the simulator does not "
+                  "count. Rankers without simulated features have no use for it")
+      ->check(number_between(0.0, 1e6))
+      ->capture_default_str();
+  command
+      .add_option("--source-worth", options.worth.source,
+                  "With --source: with so many trials learned, these and what was learned elsewhere count alike")
+      ->check(number_between(0.1, 1e6))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void setup_rank(CLI::App& app, Outcome&) {
@@ -232,26 +282,14 @@ void setup_rank(CLI::App& app, Outcome&) {
   command->add_option("tables", flags->tables, "Tables of trials, as search --csv writes them")->required();
   command
       ->add_option("--source", flags->sources,
-                   "Tables of other models or clusters, which each ranker learns first; then it is transferred")
+                   "Tables of other models or clusters: what each ranker learns there is transferred")
       ->delimiter(',')
       ->allow_extra_args(false);
   command->add_option("--ranker", flags->rankers, "Which rankers (default: all that this build has)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(CLI::IsMember(names_in(ranker_words())));
-  command
-      ->add_option("--train", flags->options.train,
-                   "Trials that are learned; 0, with --source: what was learned elsewhere alone")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(whole_number(0, 1'000'000))
-      ->default_str("20,50,100,200");
-  command->add_option("--seeds", flags->options.seeds, "Different trials are held out for each of 1 to SEEDS")
-      ->check(whole_number(1, 1'000))
-      ->capture_default_str();
-  command->add_option("--held-out", flags->options.held_out, "Share of the trials that rankers do not learn")
-      ->check(number_between(0.05, 0.95))
-      ->capture_default_str();
+  add_study_flags(*command, flags->options);
   command
       ->add_option("--csv", flags->csv,
                    "Write a row for every ranker, number of trials and seed to this file; '-' is standard output, "

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iostream>
+
 #include "base/file.hpp"
 #include "cli/outputs.hpp"
 #include "cli/settings.hpp"
@@ -11,11 +13,11 @@ namespace simsync {
 
 void add_ranker_flags(CLI::App& command, RankerFlags& flags) {
   command
-      .add_option("--ranker", flags.kind,
-                  "What learns from trials: linear, on all features; autosync-linear, on AutoSync's twelve; boosted: "
-                  "trees and the simulator; recurrent: linear, and a network over the model's parts (default: linear, "
-                  "or that of "
-                  "--ranker-from)")
+      .add_option(
+          "--ranker", flags.kind,
+          "What learns from trials: linear, on all features; boosted: trees; recurrent: linear, and a network over "
+          "the model's parts; autosync-linear, on AutoSync's twelve features. Scores of the first three are "
+          "averaged with the simulator's order (default: linear, or that of --ranker-from)")
       ->check(CLI::IsMember(names_in(ranker_words())));
   command.add_option("--ranker-from", flags.from, "Begin with what this ranker has learned: a file of --ranker-out")
       ->check(file_name());
@@ -46,7 +48,10 @@ void write_ranker(const RankerFlags& flags, const StartingRanker& start, const S
                   const TrialSetting& setting) {
   if (flags.out.empty()) return;
   const auto examples = examples_of(start.kind, result.trials, setting.target, setting.samples);
-  if (examples.size() < 2) throw PlanError("--ranker-out: fewer than two strategies ran, so nothing was learned");
+  if (examples.size() < 2) {
+    std::cerr << "note: --ranker-out: fewer than two strategies ran, so nothing was learned, and no file is written\n";
+    return;
+  }
   SavedRanker out;
   out.kind = start.kind;
   if (start.saved) {

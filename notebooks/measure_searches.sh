@@ -1,7 +1,7 @@
 #!/bin/bash
 # notebooks/measure_searches.sh SIMSYNC FOLDER
 # Makes the measurements behind the notebooks again, as root on a machine that has nothing else to do: six searches with
-# real trials, random trials for four of them, and the winners once more, in turn. An hour and a half on two processors.
+# real trials, random trials, and the winners once more, in turn. About an hour on two processors.
 # What FOLDER has already is kept, so that it can go on after an interruption; make_tables.py makes tables of it.
 set -eu -o pipefail
 
@@ -17,6 +17,7 @@ testbed_of() {
   case $1 in
     alike) echo --testbed 4 --rate 1Gbps --queues fair ;;
     unequal) echo --testbed 4 --rate 1Gbps,1Gbps,500Mbps,250Mbps ;;
+    eight) echo --testbed 8 --rate 500Mbps ;;
   esac
 }
 
@@ -29,14 +30,24 @@ scale_of() {
     bert-base-unequal) echo 0.0125 ;;
     resnet50-alike) echo 0.1 ;;
     resnet50-unequal) echo 0.05 ;;
+    gnmt-eight) echo 0.01 ;;
   esac
 }
 
 # Keeps a report only when the command has succeeded. reported FILE COMMAND...
 reported() {
   [ -f "$1" ] && return
-  COLUMNS=200 LC_ALL=C.UTF-8 "${@:2}" >"$1.part"
+  COLUMNS=1000 LC_ALL=C.UTF-8 "${@:2}" >"$1.part"
   mv "$1.part" "$1"
+}
+
+# Also keeps the seconds, unless a part was done before an interruption. timed NAME COMMAND...
+timed() {
+  local begins_anew=; [ -f "$1.csv" ] || begins_anew=1
+  [ ! -f "$1.txt" ] || return 0
+  SECONDS=0
+  reported "$1.txt" "${@:2}"
+  [ -z "$begins_anew" ] || echo "$SECONDS" >"$1.took"
 }
 
 # search_model MODEL HOSTS
@@ -46,17 +57,14 @@ search_model() {
   local scale=(--set "variable_scale=$(scale_of "$model" "$hosts")")
   local search=("$simsync" search --model "$model" "${scale[@]}" "${steps[@]}" --calibration "$hosts.cal.yaml" --seed 1)
   local measured=("${search[@]}" --evaluator measure --warm-up 1 "${bed[@]}" --price-per-node-hour "$price")
-  SECONDS=0
-  reported "$name.200.txt" "${measured[@]}" --cluster-out "$hosts.yaml" --trials 200 --csv "$name.200.csv" --resume \
+  timed "$name.200" "${measured[@]}" --cluster-out "$hosts.yaml" --trials 200 --csv "$name.200.csv" --resume \
     --out "$name.200.yaml"
-  [ -f "$name.took" ] || echo "$SECONDS" >"$name.took"
   # The search that ends after its first round of 20 has the same trials.
   local builders; builders=$(awk -F, 'NR > 1 && $2 == 0' "$name.200.csv" | wc -l)
   head -n $((1 + builders + 20)) "$name.200.csv" >"$name.20.csv"
   reported "$name.20.txt" "${measured[@]}" --trials 20 --csv "$name.20.csv" --resume --out "$name.20.yaml"
-  SECONDS=0
-  reported "$name.simulator.txt" "${search[@]}" --cluster "$hosts.yaml" --workers 4 --trials 200 --out "$name.simulator.yaml"
-  [ -f "$name.simulator.took" ] || echo "$SECONDS" >"$name.simulator.took"
+  timed "$name.simulator" "${search[@]}" --cluster "$hosts.yaml" --workers 4 --trials 200 \
+    --out "$name.simulator.yaml"
   local builder; builder=$(sed -n 's/.*as trials ran it: --strategy \(.*\)/\1/p' "$name.200.txt")
   local run winner strategy
   for ((run = 1; run <= runs; ++run)); do
@@ -69,14 +77,15 @@ search_model() {
   done
 }
 
-# Bert-base has none: some draws take ten seconds a step. random_trials MODEL HOSTS
+# random_trials MODEL HOSTS TRIALS
 random_trials() {
   local bed; read -r -a bed <<<"$(testbed_of "$2")"
-  reported "$1-$2.random.txt" "$simsync" search --model "$1" --evaluator measure --warm-up 1 "${bed[@]}" --calibration "$2.cal.yaml" \
-    --set "variable_scale=$(scale_of "$1" "$2")" "${steps[@]}" --method random --trials 40 --seed 7 --csv "$1-$2.random.csv" --resume
+  reported "$1-$2.random.txt" "$simsync" search --model "$1" --set "variable_scale=$(scale_of "$1" "$2")" \
+    "${steps[@]}" --calibration "$2.cal.yaml" --evaluator measure --warm-up 1 "${bed[@]}" --method random \
+    --trials "$3" --seed 7 --csv "$1-$2.random.csv" --resume
 }
 
-for hosts in alike unequal; do
+for hosts in alike unequal eight; do
   read -r -a bed <<<"$(testbed_of "$hosts")"
   reported "$hosts.cal.txt" "$simsync" calibrate --measure "${bed[@]}" --out "$hosts.cal.yaml"
 done
@@ -85,8 +94,8 @@ for model in vgg16 resnet50 bert-base; do
     search_model "$model" "$hosts"
   done
 done
-for model in vgg16 resnet50; do
-  for hosts in alike unequal; do
-    random_trials "$model" "$hosts"
-  done
+for hosts in alike unequal; do  # not bert-base: some draws take ten seconds a step
+  random_trials vgg16 "$hosts" 40
+  random_trials resnet50 "$hosts" 40
 done
+random_trials gnmt eight 20

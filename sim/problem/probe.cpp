@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/parse_units.hpp"
 #include "platforms/reader.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/server_exchange.hpp"
@@ -114,6 +115,15 @@ const char* name_of(ProbeKind kind) {
 
 bool times_some_ops(ProbeKind kind) {
   return kind == ProbeKind::Overlap || kind == ProbeKind::Reads;
+}
+
+std::string describe(const Probe& probe) {
+  std::string out = fmt::format("{} of {}, {} rank{}", name_of(probe.kind), format_bytes(probe.bytes), probe.ranks,
+                                probe.ranks == 1 ? "" : "s");
+  if (probe.per_node > 0) out += fmt::format(", {} a node", probe.per_node);
+  if (probe.count > 1) out += fmt::format(", {} times", probe.count);
+  if (probe.kind == ProbeKind::Overlap) out += fmt::format(", beside {} of compute", format_seconds(probe.compute));
+  return out;
 }
 
 std::vector<Place> places_of(const Probe& probe, const Cluster& cluster) {

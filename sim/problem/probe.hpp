@@ -49,6 +49,8 @@ struct Probe {
   }
 };
 
+/// What is measured, as messages say it.
+std::string describe(const Probe& probe);
 /// The devices of its ranks, filled node by node. @throws PlanError when the cluster cannot grow to them.
 std::vector<Place> places_of(const Probe& probe, const Cluster& cluster);
 /// `cluster` with the nodes that the probes need, servers included: a server is a host of its own, the first one

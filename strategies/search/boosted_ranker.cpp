@@ -13,6 +13,7 @@ namespace simsync::detail {
 namespace {
 
 constexpr int kTrees = 150;
+constexpr double kMostFeature = 1e30;  // XGBoost refuses infinite floats
 using Members = std::vector<const Example*>;
 
 /// The rank of each, the fastest first. XGBoost knows no pairs that are to be left alone, and near ties do not chain to
@@ -45,7 +46,8 @@ TreeRows rows_of(const std::vector<Example>& examples) {
     out.labels.insert(out.labels.end(), ranks.begin(), ranks.end());
     out.groups.push_back(static_cast<unsigned>(members.size()));
     for (const Example* member : members)
-      for (const double value : member->features) out.values.push_back(static_cast<float>(value));
+      for (const double value : member->features)
+        out.values.push_back(static_cast<float>(std::clamp(value, -kMostFeature, kMostFeature)));
   }
   return out;
 }

@@ -11,10 +11,12 @@
 
 #include "base/error.hpp"
 #include "strategies/search/features.hpp"
+#include "strategies/search/vectors.hpp"
 
 namespace simsync {
 namespace {
 
+using detail::as_vector;
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
@@ -61,10 +63,6 @@ MatrixXd covariances(const CorrectionKernel& kernel, const std::vector<std::vect
           covariance(kernel, places[static_cast<std::size_t>(i)], places[static_cast<std::size_t>(j)]);
   out.diagonal().array() += kernel.noise * kernel.noise;
   return out;
-}
-
-Eigen::Map<const VectorXd> as_vector(const std::vector<double>& values) {
-  return {values.data(), static_cast<Index>(values.size())};
 }
 
 /// But for a constant.

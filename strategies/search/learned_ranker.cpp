@@ -1,5 +1,6 @@
 #include "strategies/search/learned_ranker.hpp"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -13,10 +14,6 @@ namespace {
 using detail::MixtureMember;
 using Members = std::vector<MixtureMember>;
 
-// So many examples count as much as the simulator's order, and as a source. README.md has the accuracy with others.
-constexpr double kSimulator = 40.0;
-constexpr double kSource = 10.0;
-
 std::shared_ptr<const Ranker> simulator_of(RankerKind kind) {
   return ranker_by(simulated_feature(kind).value(), ranker_schema(kind).names.size());
 }
@@ -25,36 +22,44 @@ double deviation_of(const std::vector<Example>& examples, const Ranker& ranker) 
   return detail::deviation_within_domains(examples, detail::scores_of(examples, ranker));
 }
 
-/// Adds to `out` what says this, with a share of the whole and in units of its deviation; with 0, which no order has,
-/// nothing. Members of less than a hundredth are left out: otherwise a ranker that has learned one domain after another
-/// would keep all that it ever was.
-void add(Members& out, const Members& more, double share, double deviation) {
+/// Appends members that get this share of the whole together, and whose common score has this deviation. Without a
+/// deviation they order nothing, and are left out. So are members of less than a hundredth: otherwise a ranker that has
+/// learned one domain after another would keep all that it ever was.
+void append_scaled(Members& out, const Members& members, double share, double deviation) {
   constexpr double kLeast = 0.01;
-  if (deviation == 0.0) return;
-  for (MixtureMember member : more) {
+  if (!(deviation > 0.0 && std::isfinite(deviation))) return;
+  for (MixtureMember member : members) {
     member.share *= share;
     member.factor *= share / deviation;
-    if (member.share >= kLeast) out.push_back(std::move(member));
+    if (member.share >= kLeast && std::isnormal(member.factor)) out.push_back(std::move(member));
   }
 }
 
+/// Shares that sum to one: some of the whole may have been left out.
+Members with_all_shares(Members members) {
+  double sum = 0.0;
+  for (const MixtureMember& member : members) sum += member.share;
+  for (MixtureMember& member : members) member.share /= sum;
+  return members;
+}
+
 /// What is known before the first example.
-struct Known {
-  Members members;        ///< none: nothing
-  double examples = 0.0;  ///< that count as much
+struct PriorKnowledge {
+  Members members;     ///< none: nothing
+  double worth = 0.0;  ///< so many examples count as much
 };
 
-Known known_before(RankerKind kind, const std::optional<Source>& source) {
-  Known out;
-  if (simulated_feature(kind)) out = {{{.kind = RankerKind::Linear, .ranker = simulator_of(kind)}}, kSimulator};
-  if (!source || source->deviation == 0.0) return out;
-  Members learned = detail::members_of(kind, source->ranker);
-  if (out.members.empty()) return {std::move(learned), kSource};
-  if (source->simulated_deviation == 0.0) return out;
-  const Members simulator = std::exchange(out.members, {});
-  out.examples += kSource;
-  add(out.members, learned, kSource / out.examples, source->deviation);
-  add(out.members, simulator, kSimulator / out.examples, source->simulated_deviation);
+PriorKnowledge prior_of(RankerKind kind, const std::optional<Source>& source, const PriorWorth& worth) {
+  PriorKnowledge simulator;
+  if (simulated_feature(kind) && worth.simulator > 0.0)
+    simulator = {{{.kind = RankerKind::Linear, .ranker = simulator_of(kind)}}, worth.simulator};
+  if (!source) return simulator;
+  const PriorKnowledge learned{detail::members_of(kind, source->ranker), worth.source};
+  if (simulator.members.empty()) return learned;
+  PriorKnowledge out{{}, learned.worth + simulator.worth};
+  append_scaled(out.members, learned.members, learned.worth / out.worth, source->deviation);
+  if (out.members.empty()) return simulator;
+  append_scaled(out.members, simulator.members, simulator.worth / out.worth, source->simulated_deviation);
   return out;
 }
 
@@ -67,18 +72,21 @@ Source source_of(RankerKind kind, std::shared_ptr<const Ranker> ranker, const st
 }
 
 std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<Example>& examples,
-                                             const std::optional<Source>& source) {
+                                             const std::optional<Source>& source, const PriorWorth& worth) {
+  SIMSYNC_ASSERT(worth.simulator >= 0.0 && worth.source > 0.0);
   std::shared_ptr<LearningRanker> fitted = make_ranker(kind);
-  const Known before = known_before(kind, source);
-  if (examples.size() < 2) return detail::mixture(before.members);
+  const PriorKnowledge prior = prior_of(kind, source, worth);
+  if (examples.size() < 2) return detail::mixture(prior.members);
   fitted->fit(examples);
-  if (before.members.empty()) return fitted;
-  const double share = detail::credibility(examples.size(), before.examples);
+  if (prior.members.empty()) return fitted;
+  // The credibility factor of Buehlmann (ASTIN Bulletin, 1967).
+  const auto count = static_cast<double>(examples.size());
+  const double share = count / (count + prior.worth);
   const double deviation = deviation_of(examples, *fitted);
   Members members;
-  add(members, {{.kind = kind, .ranker = std::move(fitted)}}, share, deviation);
-  add(members, before.members, 1.0 - share, deviation_of(examples, *detail::mixture(before.members)));
-  return detail::mixture(members.empty() ? before.members : members);
+  append_scaled(members, {{.kind = kind, .ranker = std::move(fitted)}}, share, deviation);
+  append_scaled(members, prior.members, 1.0 - share, deviation_of(examples, *detail::mixture(prior.members)));
+  return detail::mixture(with_all_shares(members.empty() ? prior.members : std::move(members)));
 }
 
 }  // namespace simsync

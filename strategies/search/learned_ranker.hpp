@@ -8,17 +8,26 @@
 
 namespace simsync {
 
-/// `examples`: what the ranker has learned, one or more.
+/// What has been learned elsewhere, to be transferred. `examples`: those that `ranker` learned last, one or more.
 Source source_of(RankerKind kind, std::shared_ptr<const Ranker> ranker, const std::vector<Example>& examples);
 
-/// A ranker whose score is a mean of what make_ranker(kind) learns from `examples` and of what is known before them,
-/// each in deviations of its scores over the examples. The former counts by how many examples there are (with fewer
-/// than two not at all), so that what was known before counts less with each, whether it helps or misleads.
-/// Known before is the order of simulated steps; with a source the mean of that and of the source's, each in deviations
-/// over the source's trials. A kind that sees no simulated step has the source alone; without one, it has the examples
-/// alone, and needs two of them. Deterministic.
+/// How many examples count as much as what is known before them. README.md has the accuracy with other numbers.
+struct PriorWorth {
+  double simulator = 40.0;  ///< 0: it does not count
+  double source = 10.0;     ///< positive
+};
+
+/// A ranker whose score is a mean of three, weighted by how much each is worth:
+/// - what make_ranker(kind) learns from the examples: their number, if there are two or more;
+/// - the order of simulated steps, if the kind sees them: `worth.simulator`;
+/// - the source, if there is one: `worth.source`.
+/// The more examples, the less counts what was known before, whether it helps or misleads. Scores are averaged in
+/// standard deviations over the examples (those of source and simulator beside each other over the source's). What
+/// gives all of these the same score is left out. With neither simulator nor source it needs two examples.
+/// Deterministic.
 /// @throws CapabilityError as make_ranker() does.
 std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<Example>& examples,
-                                             const std::optional<Source>& source = std::nullopt);
+                                             const std::optional<Source>& source = std::nullopt,
+                                             const PriorWorth& worth = {});
 
 }  // namespace simsync

@@ -10,21 +10,16 @@
 #include "strategies/search/example_pairs.hpp"
 #include "strategies/search/folds.hpp"
 #include "strategies/search/ranker.hpp"
+#include "strategies/search/vectors.hpp"
 
 namespace simsync {
 namespace {
 
+using detail::as_values;
+using detail::as_vector;
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
-
-Eigen::Map<const VectorXd> as_vector(const std::vector<double>& values) {
-  return {values.data(), static_cast<Index>(values.size())};
-}
-
-std::vector<double> as_values(const VectorXd& vector) {
-  return {vector.begin(), vector.end()};
-}
 
 /// Inverse standard deviations of the features. A feature that never changes says nothing: 0.
 VectorXd scales_of(const std::vector<Example>& examples) {
@@ -42,7 +37,7 @@ VectorXd scales_of(const std::vector<Example>& examples) {
   return (deviation > kLeast).select(deviation.max(kLeast).inverse(), 0.0);
 }
 
-/// Where the penalty of each weight is 0, and how fast it grows.
+/// The value of each weight that is not penalized, and the penalty of others by their squared distance from it.
 struct Prior {
   VectorXd center;
   VectorXd penalties;
@@ -155,7 +150,7 @@ public:
   }
 
 private:
-  /// Of features as they are.
+  /// Its weights are those of unscaled features.
   [[nodiscard]] BoundedSum minimum(const std::vector<Example>& examples, double penalty) const {
     const VectorXd scales = scales_of(examples);
     const auto pairs = detail::pairs_of(examples, options_.most_pairs);

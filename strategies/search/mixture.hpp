@@ -10,7 +10,7 @@ namespace simsync::detail {
 
 /// A ranker of a mixture; no mixture itself.
 struct MixtureMember {
-  RankerKind kind = RankerKind::Linear;  ///< which make_ranker() restores it
+  RankerKind kind = RankerKind::Linear;  ///< for make_ranker(), when it is read again
   double share = 1.0;                    ///< how much it was meant to count, of 1
   double factor = 1.0;                   ///< of its score, positive: its share by the scale of its scores
   std::shared_ptr<const Ranker> ranker;

@@ -9,14 +9,32 @@
 #include "base/error.hpp"
 #include "base/parse_units.hpp"
 #include "base/random.hpp"
-#include "strategies/search/learned_ranker.hpp"
 
 namespace simsync {
 namespace {
 
 using Rows = std::vector<TrialRow>;
 
-/// Each strategy once, where it comes first, with the mean of its steps. All rows have one.
+/// In the order in which the tables have them, so that other names draw the same.
+using Domains = std::vector<std::pair<TrialDomain, Rows>>;
+
+/// Rows that have a step, by domain; counts the others.
+Domains domains_of(const Rows& rows, std::size_t& without_step) {
+  Domains out;
+  for (const TrialRow& row : rows) {
+    if (!row.step) {
+      ++without_step;
+      continue;
+    }
+    const TrialDomain domain = domain_of(row);
+    auto found = std::find_if(out.begin(), out.end(), [&](const auto& one) { return one.first == domain; });
+    if (found == out.end()) found = out.insert(out.end(), {domain, {}});
+    found->second.push_back(row);
+  }
+  return out;
+}
+
+/// Each strategy of a domain once, where it comes first, with the mean of its steps.
 Rows without_repeats(const Rows& rows) {
   Rows out;
   std::map<std::string, std::size_t> at;  // by strategy_id
@@ -62,11 +80,11 @@ public:
         tasks_(domains * static_cast<std::size_t>(options.seeds) * options.rankers.size() * options.train.size()) {}
 
   void learn_elsewhere(const Rows& source) {
-    out_.source = source.size();
     if (source.size() < 2) return;
+    out_.source = source.size();
     for (const RankerKind kind : options_.rankers) {
       const auto examples = examples_of(kind, source);
-      sources_[kind] = source_of(kind, learned_ranker(kind, examples), examples);
+      sources_[kind] = source_of(kind, learned_ranker(kind, examples, std::nullopt, options_.worth), examples);
     }
   }
 
@@ -76,11 +94,16 @@ public:
           split_of(rows, options_.held_out, stream_seed(static_cast<std::uint64_t>(seed), {out_.domains.size()}));
       const RankResult base{
           .domain = domain, .ranker = {}, .start = {}, .seed = seed, .held_out = static_cast<int>(split.held.size())};
+      if (!has_pairs(examples_of(RankerKind::Linear, split.held))) {
+        ++out_.without_pairs;
+        add_done(options_.rankers.size() * options_.train.size());
+        continue;
+      }
       add_simulations(base, split);
       for (const RankerKind kind : options_.rankers)
         for (const int train : options_.train) {
           add_ranker(base, split, kind, train);
-          if (options_.progress) options_.progress(++done_, tasks_);
+          add_done(1);
         }
     }
     out_.domains.push_back(domain);
@@ -88,6 +111,11 @@ public:
   }
 
 private:
+  void add_done(std::size_t tasks) {
+    done_ += tasks;
+    if (options_.progress) options_.progress(done_, tasks_);
+  }
+
   void add_simulations(RankResult result, const Split& split) {
     const auto examples = examples_of(RankerKind::Linear, split.held);
     const auto add = [&](const char* name, auto time_of) {
@@ -116,12 +144,12 @@ private:
       result.accuracy = pairwise_accuracy(held, ranker);
       out_.results.push_back(result);
     };
-    if (known.size() >= 2) add("scratch", *learned_ranker(kind, known));
+    if (known.size() >= 2) add("scratch", *learned_ranker(kind, known, std::nullopt, options_.worth));
     const auto source = sources_.find(kind);
     if (source == sources_.end()) return;
     result.source = static_cast<int>(out_.source);
     if (known.empty()) add("source", *source->second.ranker);
-    add("transfer", *learned_ranker(kind, known, source->second));
+    add("transfer", *learned_ranker(kind, known, source->second, options_.worth));
   }
 
   RankStudy& out_;
@@ -137,38 +165,25 @@ RankStudy study_rankers(const std::vector<TrialRow>& rows, const std::vector<Tri
                         const RankStudyOptions& options) {
   SIMSYNC_ASSERT(options.held_out > 0.0 && options.held_out < 1.0);
   RankStudy out;
-  // In the order in which the tables have them, so that other names draw the same.
-  std::vector<std::pair<TrialDomain, Rows>> domains;
-  const auto find = [&](const TrialRow& row) {
-    return std::find_if(domains.begin(), domains.end(), [&](const auto& one) { return one.first == domain_of(row); });
-  };
-  for (const TrialRow& row : rows) {
-    if (!row.step) {
-      ++out.without_step;
-    } else if (const auto found = find(row); found != domains.end()) {
-      found->second.push_back(row);
+  Domains ranked;
+  const Domains all = domains_of(rows, out.without_step);
+  for (const auto& [domain, members] : all) {
+    Rows trials = without_repeats(members);
+    out.repeated += members.size() - trials.size();
+    if (trials.size() < kFewestOfDomain) {
+      out.of_small_domains += trials.size();
     } else {
-      domains.emplace_back(domain_of(row), Rows{row});
+      ranked.emplace_back(domain, std::move(trials));
     }
   }
   Rows elsewhere;
-  for (const TrialRow& row : source) {
-    if (!row.step) {
-      ++out.without_step;
-    } else if (find(row) != domains.end()) {
-      ++out.source_at_home;
+  for (const auto& [domain, members] : domains_of(source, out.without_step)) {
+    const auto is_this = [&domain = domain](const auto& one) { return one.first == domain; };
+    if (std::any_of(all.begin(), all.end(), is_this)) {
+      out.source_at_home += members.size();
     } else {
-      elsewhere.push_back(row);
-    }
-  }
-  std::vector<std::pair<TrialDomain, Rows>> ranked;
-  for (const auto& [domain, all] : domains) {
-    Rows members = without_repeats(all);
-    out.repeated += all.size() - members.size();
-    if (members.size() < kFewestOfDomain) {
-      out.of_small_domains += members.size();
-    } else {
-      ranked.emplace_back(domain, std::move(members));
+      const Rows trials = without_repeats(members);
+      elsewhere.insert(elsewhere.end(), trials.begin(), trials.end());
     }
   }
   Study study(out, options, ranked.size());

@@ -7,6 +7,16 @@
 #include "strategies/search/scores.hpp"
 
 namespace simsync {
+namespace {
+
+/// The logarithm of the ratio of steps; 0: the pair is not to be compared.
+double order_of(const Example& a, const Example& b) {
+  if (a.domain != b.domain) return 0.0;
+  const double ratio = std::log(a.step / b.step);
+  return std::abs(ratio) < kNearTie ? 0.0 : ratio;
+}
+
+}  // namespace
 
 double pairwise_accuracy(const std::vector<Example>& examples, const std::vector<double>& scores) {
   SIMSYNC_ASSERT(examples.size() == scores.size());
@@ -14,9 +24,8 @@ double pairwise_accuracy(const std::vector<Example>& examples, const std::vector
   double pairs = 0.0;
   for (std::size_t i = 0; i < examples.size(); ++i) {
     for (std::size_t k = i + 1; k < examples.size(); ++k) {
-      if (examples[i].domain != examples[k].domain) continue;
-      const double ratio = std::log(examples[i].step / examples[k].step);
-      if (std::abs(ratio) < kNearTie) continue;
+      const double ratio = order_of(examples[i], examples[k]);
+      if (ratio == 0.0) continue;
       const double difference = scores[i] - scores[k];
       pairs += 1.0;
       right += difference == 0.0 ? 0.5 : (difference > 0.0) == (ratio > 0.0) ? 1.0 : 0.0;
@@ -53,4 +62,11 @@ std::vector<Pair> pairs_of(const std::vector<Example>& examples, std::size_t mos
 }
 
 }  // namespace detail
+bool has_pairs(const std::vector<Example>& examples) {
+  for (const Example& example : examples)
+    for (const Example& other : examples)
+      if (order_of(example, other) != 0.0) return true;
+  return false;
+}
+
 }  // namespace simsync

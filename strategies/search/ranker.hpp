@@ -53,8 +53,8 @@ public:
   [[nodiscard]] virtual bool restore(const nlohmann::json& weights, std::size_t features) = 0;
 };
 
-/// A ranker that has learned other models or clusters, and the standard deviations of two scores over the trials that
-/// it has learned, within domains. They are what makes both scores comparable without trials of the target.
+/// A ranker that has learned other models or clusters, and the standard deviations of two scores, within domains, over
+/// the trials that it learned last. They are what makes both scores comparable without trials of the target.
 struct Source {
   std::shared_ptr<const Ranker> ranker;
   double deviation = 0.0;            ///< of the ranker's scores; 0: it tells no two of its trials apart
@@ -83,5 +83,7 @@ std::shared_ptr<const Ranker> ranker_by(std::size_t feature, std::size_t feature
 double pairwise_accuracy(const std::vector<Example>& examples, const std::vector<double>& scores);
 /// The same of what `ranker` says of the examples.
 double pairwise_accuracy(const std::vector<Example>& examples, const Ranker& ranker);
+/// Whether that compares anything.
+bool has_pairs(const std::vector<Example>& examples);
 
 }  // namespace simsync

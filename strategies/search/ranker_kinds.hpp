@@ -20,7 +20,7 @@ std::unique_ptr<LearningRanker> make_ranker(RankerKind kind);
 std::optional<std::size_t> simulated_feature(RankerKind kind);
 /// Of the features that such a ranker learns from.
 const FeatureSchema& ranker_schema(RankerKind kind);
-/// `samples`: of a worker in a step.
+/// `samples`: the batch of a worker.
 std::vector<double> ranker_features(RankerKind kind, const Candidate& candidate, const SearchTarget& target,
                                     std::int64_t samples);
 std::vector<double> ranker_features(RankerKind kind, const TrialRow& row);
@@ -28,7 +28,8 @@ std::vector<double> ranker_features(RankerKind kind, const TrialRow& row);
 /// What trials that ran have taught.
 std::vector<Example> examples_of(RankerKind kind, const std::vector<Trial>& trials, const SearchTarget& target,
                                  std::int64_t samples);
-/// The same of rows that have a step; which are of one domain their columns say.
+/// The same of rows that have a step. Rows are of one domain that have the same model, cluster, workers, batch and
+/// evaluator.
 std::vector<Example> examples_of(RankerKind kind, const std::vector<TrialRow>& rows);
 
 }  // namespace simsync

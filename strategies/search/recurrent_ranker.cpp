@@ -9,10 +9,13 @@
 #include "strategies/search/example_pairs.hpp"
 #include "strategies/search/folds.hpp"
 #include "strategies/search/recurrent_net.hpp"
+#include "strategies/search/vectors.hpp"
 
 namespace simsync::detail {
 namespace {
 
+using detail::as_values;
+using detail::as_vector;
 using Eigen::Index;
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
@@ -23,14 +26,6 @@ constexpr double kRate = 0.01;  ///< its step
 /// Of the squared distance of the network's numbers from where they began, beside the mean loss of a pair. Of several
 /// the first that ranks as well as the best in a cross-validation; the largest leaves the linear ranker as it is.
 constexpr double kPenalties[] = {10.0, 0.1, 0.01};
-
-Eigen::Map<const VectorXd> as_vector(const std::vector<double>& values) {
-  return {values.data(), static_cast<Index>(values.size())};
-}
-
-std::vector<double> as_values(const VectorXd& vector) {
-  return {vector.begin(), vector.end()};
-}
 
 /// Adam with its authors' constants.
 class Adam {

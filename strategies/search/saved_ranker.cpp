@@ -33,7 +33,7 @@ RankerKind kind_of(const std::string& word, const std::string& file) {
          near.empty() ? kHelp : near);
 }
 
-/// The ranker would take one number for another.
+/// Weights belong to features by their position: with other features they would be applied to wrong numbers.
 void expect_schema(const Json& features, RankerKind kind, const std::string& file) {
   const FeatureSchema& expected = ranker_schema(kind);
   const auto name = features.at("schema").get<std::string>();
@@ -70,6 +70,9 @@ SavedRanker ranker_of(const Json& all, const std::string& file) {
   out.models = from.at("models").get<std::set<std::string>>();
   out.clusters = from.at("clusters").get<std::set<std::string>>();
   out.trials = from.at("trials").get<std::int64_t>();
+  constexpr std::int64_t kMostTrials = 1'000'000'000'000;
+  if (out.trials < 1 || out.trials > kMostTrials)
+    refuse(file, fmt::format("{} trials: expected a positive number", out.trials), "learned_from.trials");
   out.learned.ranker = detail::restored_ranker(out.kind, all.at("weights"));
   out.learned.deviation = deviation_of(all, "scores", file);
   out.learned.simulated_deviation = deviation_of(all, "simulated", file);

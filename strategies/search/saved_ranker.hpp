@@ -11,7 +11,7 @@ namespace simsync {
 
 struct SavedRanker {
   RankerKind kind = RankerKind::Linear;
-  std::set<std::string> models;  ///< names of what it has learned from
+  std::set<std::string> models;  ///< names of what it has ever learned from, however little that counts now
   std::set<std::string> clusters;
   std::int64_t trials = 0;
   Source learned;

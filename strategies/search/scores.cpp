@@ -34,9 +34,4 @@ double deviation_within_domains(const std::vector<Example>& examples, const std:
   return out > kRounding * largest ? out : 0.0;
 }
 
-double credibility(std::size_t examples, double half) {
-  const auto count = static_cast<double>(examples);
-  return count / (count + half);
-}
-
 }  // namespace simsync::detail

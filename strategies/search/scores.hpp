@@ -1,4 +1,4 @@
-// Scores of examples, and how much they count. Private to strategies/search.
+// Scores of examples. Private to strategies/search.
 #pragma once
 #include <vector>
 
@@ -12,9 +12,5 @@ std::vector<double> scores_of(const std::vector<Example>& examples, const Ranker
 /// Standard deviation of scores within domains: what differs between domains ranks nothing. 0: no two scores of a
 /// domain differ by more than rounding, or there are none.
 double deviation_within_domains(const std::vector<Example>& examples, const std::vector<double>& scores);
-
-/// How much counts what so many examples taught, beside what was known without them: n / (n + half), the credibility
-/// factor of Buehlmann (ASTIN Bulletin, 1967).
-double credibility(std::size_t examples, double half);
 
 }  // namespace simsync::detail

@@ -62,13 +62,14 @@ void SearchState::add(Trial trial) {
     examples_.push_back({.features = features_of(trial.candidate),
                          .step = trial.step->value(),
                          .shards = shards_of(trial.candidate.strategy)});
+    result.cluster_time += options.steps_per_trial * *trial.step;
   }
-  if (trial.step) result.cluster_time += options.steps_per_trial * *trial.step;
   result.trials.push_back(std::move(trial));
 }
 
 void SearchState::learn() {
-  constexpr std::size_t kFewest = 10;  // AutoSync's twelve features say less from fewer than the estimate does
+  constexpr std::size_t kFewest =
+      10;  // until then the estimate ranks alone: trees and AutoSync's features say less from so few
   if (problem.source || examples_.size() >= kFewest)
     ranker_ = learned_ranker(options.ranker, examples_, problem.source);
 }

@@ -1,6 +1,7 @@
 // What a ranker makes of trials beside what was known before: the simulator's order and a source.
 #include "strategies/search/learned_ranker.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -18,8 +19,8 @@ namespace {
 constexpr std::size_t kOthers = 200;
 
 Source learned(RankerKind kind, const std::vector<Example>& examples,
-               const std::optional<Source>& source = std::nullopt) {
-  return source_of(kind, learned_ranker(kind, examples, source), examples);
+               const std::optional<Source>& source = std::nullopt, const PriorWorth& worth = {}) {
+  return source_of(kind, learned_ranker(kind, examples, source, worth), examples);
 }
 
 std::vector<double> simulated(RankerKind kind, const std::vector<Example>& examples) {
@@ -147,6 +148,38 @@ TEST_CASE("a source that ranks alike helps, and one that misleads counts less wi
   }
 }
 
+TEST_CASE("what is known before counts as it is told to", "[search]") {
+  const RankerKind kind = RankerKind::Linear;
+  const auto known = trials_of(kind, 30, sum_of_two, 2);
+  const Source source = learned(kind, trials_of(kind, 50, opposite, 1), std::nullopt, {.simulator = 0.0});
+  CHECK_FALSE(source.ranker->weights().contains("members"));
+  check_close(shares_of(*learned_ranker(kind, known, source, {.simulator = 40.0, .source = 30.0})), {0.3, 0.3, 0.4});
+  check_close(shares_of(*learned_ranker(kind, known, source, {.simulator = 0.0, .source = 30.0})), {0.5, 0.5});
+}
+
+TEST_CASE("a source that tells nothing apart leaves what is known without it", "[search]") {
+  for (const RankerKind kind : {RankerKind::Linear, RankerKind::AutoSyncLinear}) {
+    auto same = trials_of(kind, 1, sum_of_two, 1);
+    same.push_back(same.front());
+    const auto others = trials_of(kind, kOthers, sum_of_two, 2);
+    const double accuracy = pairwise_accuracy(others, *learned_ranker(kind, {}, learned(kind, same)));
+    CHECK(accuracy == (simulated_feature(kind) ? pairwise_accuracy(others, simulated(kind, others)) : 0.5));
+  }
+}
+
+TEST_CASE("of source and simulator the one that told the source's trials apart is left", "[search]") {
+  const RankerKind kind = RankerKind::Linear;
+  const auto others = trials_of(kind, kOthers, sum_of_two, 2);
+  Source source = learned(kind, trials_of(kind, 200, sum_of_two, 1), std::nullopt, {.simulator = 0.0});
+  const auto accuracy = [&] { return pairwise_accuracy(others, *learned_ranker(kind, {}, source)); };
+  const double both = accuracy();
+  source.simulated_deviation = 0.0;
+  CHECK(accuracy() == pairwise_accuracy(others, *source.ranker));
+  CHECK(accuracy() != both);
+  source = {.ranker = source.ranker, .deviation = 0.0, .simulated_deviation = 1.0};
+  CHECK(accuracy() == pairwise_accuracy(others, simulated(kind, others)));
+}
+
 TEST_CASE("a source that ranks nothing counts nothing", "[search]") {
   const RankerKind kind = RankerKind::AutoSyncLinear;
   const std::size_t width = ranker_schema(kind).names.size();
@@ -174,18 +207,6 @@ TEST_CASE("what counts less than a hundredth is dropped", "[search]") {
   CHECK(most == 7);
 }
 
-TEST_CASE("a linear ranker does not go on beyond the features that it has seen", "[search]") {
-  const auto known = drawn(40, 2, sum_of_two, 1);
-  const auto fitted = linear_ranker({.prior = 1, .penalties = {1e-3}});
-  fitted->fit(known);
-  double most = 0.0;
-  for (const Example& example : known) most = std::max(most, example.features[0]);
-  CHECK(fitted->score({most, 0.5}) > fitted->score({0.5, 0.5}));
-  CHECK(fitted->score({1000.0, 0.5}) == fitted->score({most, 0.5}));
-  // The simulated step, its prior, ranks by itself whatever it is.
-  CHECK(fitted->score({0.5, 1000.0}) != fitted->score({0.5, 1.0}));
-}
-
 TEST_CASE("what was transferred twice is saved and read as it was", "[search]") {
   for (const RankerKind kind : kinds()) {
     CAPTURE(name_of(kind));
@@ -206,29 +227,45 @@ TEST_CASE("what was transferred twice is saved and read as it was", "[search]") 
 
 TEST_CASE("a saved mixture that this program cannot have written is refused", "[search]") {
   const RankerKind kind = RankerKind::Recurrent;
-  const auto known = trials_of(kind, 20, sum_of_two, 1);
-  const SavedRanker saved{.kind = kind, .trials = 20, .learned = learned(kind, known)};
+  const SavedRanker saved{.kind = kind, .trials = 20, .learned = learned(kind, trials_of(kind, 20, sum_of_two, 1))};
   const nlohmann::json text = nlohmann::json::parse(to_json(saved));
-  REQUIRE_NOTHROW(read_ranker(text.dump(), "ranker.json"));
-  const auto refused = [&](auto change) {
+  REQUIRE_NOTHROW(read_ranker(text.dump(), "r.json"));
+  const auto refused = [&](const std::string& error, auto change) {
     nlohmann::json broken = text;
-    change(broken["weights"]["members"]);
-    CHECK_THROWS_AS(read_ranker(broken.dump(), "ranker.json"), InputError);
+    change(broken, broken["weights"]["members"]);
+    CHECK_THROWS_WITH(
+        read_ranker(broken.dump(), "r.json"),
+        "r.json: error: " + error + "\n  help: rankers are written by 'simsync search --ranker-out FILE'");
   };
-  refused([](auto& members) { members = nlohmann::json::object(); });
-  refused([](auto& members) { members = nlohmann::json::array(); });
-  refused([](auto& members) { members[0]["kind"] = "xlinear"; });
-  refused([](auto& members) { members[0]["kind"] = "autosync-linear"; });
-  refused([](auto& members) { members[0]["factor"] = 0.0; });
-  refused([](auto& members) { members[0]["factor"] = -1.0; });
-  refused([](auto& members) { members[0]["factor"] = nullptr; });
-  refused([](auto& members) { members[0]["share"] = -0.5; });
-  refused([](auto& members) { members[0].erase("share"); });
-  refused([](auto& members) {
-    nlohmann::json nested = {{"members", {members[0]}}};
-    members[0]["weights"] = nested;
+  const auto no_weights = [&](auto change) {
+    refused("these are not the weights of a ranker 'recurrent' for its features\n  key:  weights",
+            [&](auto&, auto& members) { change(members); });
+  };
+  no_weights([](auto& members) { members = nlohmann::json::object(); });
+  no_weights([](auto& members) { members = nlohmann::json::array(); });
+  no_weights([](auto& members) { members[1]["kind"] = "xlinear"; });
+  // Its weights would do, but a recurrent ranker is no mixture with such a one.
+  no_weights([](auto& members) { members[1]["kind"] = "autosync-linear"; });
+  no_weights([](auto& members) { members[1]["factor"] = 0.0; });
+  no_weights([](auto& members) { members[1]["factor"] = -1.0; });
+  no_weights([](auto& members) { members[1]["share"] = -0.5; });
+  refused("not a saved ranker: key 'share' not found", [](auto&, auto& members) { members[1].erase("share"); });
+  refused("not a saved ranker: key 'of_features' not found", [](auto&, auto& members) {
+    members[1]["weights"] = nlohmann::json{{"members", {members[1]}}};
   });
-  nlohmann::json broken = text;
-  broken["deviations"]["scores"] = -1.0;
-  CHECK_THROWS_AS(read_ranker(broken.dump(), "ranker.json"), InputError);
+  refused("a deviation of -1: expected a number, 0 or more\n  key:  deviations.scores",
+          [](auto& all, auto&) { all["deviations"]["scores"] = -1.0; });
+  refused("0 trials: expected a positive number\n  key:  learned_from.trials",
+          [](auto& all, auto&) { all["learned_from"]["trials"] = 0; });
+}
+
+TEST_CASE("numbers of a saved mixture that no sum can hold do not end a search", "[search]") {
+  const RankerKind kind = RankerKind::AutoSyncLinear;
+  const auto known = trials_of(kind, 20, sum_of_two, 2);
+  const Source source =
+      learned(kind, trials_of(kind, 20, sum_of_two, 1), learned(kind, trials_of(kind, 20, opposite, 3)));
+  nlohmann::json text = nlohmann::json::parse(to_json({.kind = kind, .trials = 20, .learned = source}));
+  for (auto& member : text["weights"]["members"]) member["factor"] = 1e300;
+  const auto ranker = learned_ranker(kind, known, read_ranker(text.dump(), "r.json").learned);
+  CHECK(pairwise_accuracy(known, *ranker) == pairwise_accuracy(known, *learned_ranker(kind, known)));
 }

@@ -6,6 +6,7 @@
 
 #include "sim/plan/step_estimate.hpp"
 #include "tests/support/catch.hpp"
+#include "tests/support/known_orders.hpp"
 #include "tests/support/lab.hpp"
 
 using namespace simsync;
@@ -98,6 +99,18 @@ TEST_CASE("a linear ranker finds the order that a sum of features has", "[search
   CHECK(pairwise_accuracy(others, scores) < 0.02);
 }
 
+TEST_CASE("a linear ranker does not go on beyond the features that it has seen", "[search]") {
+  const auto known = drawn(40, 2, sum_of_two, 1);
+  const auto fitted = linear_ranker({.prior = 1, .penalties = {1e-3}});
+  fitted->fit(known);
+  double most = 0.0;
+  for (const Example& example : known) most = std::max(most, example.features[0]);
+  CHECK(fitted->score({most, 0.5}) > fitted->score({0.5, 0.5}));
+  CHECK(fitted->score({1000.0, 0.5}) == fitted->score({most, 0.5}));
+  // The simulated step, its prior, ranks by itself whatever it is.
+  CHECK(fitted->score({0.5, 1000.0}) != fitted->score({0.5, 1.0}));
+}
+
 TEST_CASE("of equally fast strategies the one with more shards ranks as slower", "[search]") {
   std::vector<Example> examples;
   for (int i = 0; i < 20; ++i)
@@ -113,4 +126,6 @@ TEST_CASE("pairwise accuracy leaves near ties and other domains out", "[search]"
   CHECK(pairwise_accuracy(examples, {1.0, 3.0, 2.0, 9.0}) == 0.5);
   CHECK(pairwise_accuracy(examples, {1.0, 1.0, 1.0, 1.0}) == 0.5);
   CHECK(pairwise_accuracy({examples.front()}, {1.0}) == 1.0);
+  CHECK(has_pairs(examples));
+  CHECK_FALSE(has_pairs({examples[0], examples[1], examples[3]}));
 }

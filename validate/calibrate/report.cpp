@@ -25,14 +25,6 @@ std::string value_text(const CalibratedParameter& parameter, double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string what(const Probe& probe) {
-  std::string out = fmt::format("{} of {}, {} ranks", name_of(probe.kind), format_bytes(probe.bytes), probe.ranks);
-  if (probe.per_node > 0) out += fmt::format(", {} a node", probe.per_node);
-  if (probe.count > 1) out += fmt::format(", {} times", probe.count);
-  if (probe.kind == ProbeKind::Overlap) out += fmt::format(", beside {} of compute", format_seconds(probe.compute));
-  return out;
-}
-
 }  // namespace
 
 std::string parameter_table(const CalibrationResult& result) {
@@ -63,7 +55,7 @@ std::string residual_table(const std::string& title, const std::vector<Calibrate
   order.resize(std::min(order.size(), worst));
   for (const auto* row : order)
     out += fmt::format("  {:+7.1f} %  measured {:>10}, predicted {:>10}  {}  ({})\n", row->error_pct(),
-                       format_seconds(row->probe.measured), format_seconds(row->predicted), what(row->probe),
+                       format_seconds(row->probe.measured), format_seconds(row->predicted), describe(row->probe),
                        row->probe.where);
   return out;
 }

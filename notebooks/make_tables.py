@@ -167,7 +167,7 @@ def worth_accuracy(simsync, files):
 
     tasks = [lambda case=case: simulator(*case) for case in itertools.product(("0", "10", "20", "40", "80", "160"), files)]
     tasks += [lambda worth=worth, pair=pair: source(worth, *pair)
-              for worth, pair in itertools.product(("3", "10", "30", "100"), itertools.permutations(files, 2))]
+              for worth, pair in itertools.product(("1", "3", "10", "30", "100"), itertools.permutations(files, 2))]
     return side_by_side(tasks)
 
 

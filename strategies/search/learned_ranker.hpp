@@ -14,7 +14,7 @@ Source source_of(RankerKind kind, std::shared_ptr<const Ranker> ranker, const st
 /// How many examples count as much as what is known before them. README.md has the accuracy with other numbers.
 struct PriorWorth {
   double simulator = 40.0;  ///< 0: it does not count
-  double source = 10.0;     ///< positive
+  double source = 3.0;      ///< positive
 };
 
 /// A ranker whose score is a mean of three, weighted by how much each is worth:

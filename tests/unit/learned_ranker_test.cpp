@@ -86,17 +86,20 @@ TEST_CASE("examples count by their number, beside the simulator, in deviations o
   }
 }
 
-TEST_CASE("a source counts as ten examples, the simulator as forty", "[search]") {
-  const RankerKind kind = RankerKind::AutoSyncLinear;
-  const auto known = trials_of(kind, 30, sum_of_two, 2);
-  const Source source = learned(kind, trials_of(kind, 50, opposite, 1));
-  const auto ranker = learned_ranker(kind, known, source);
-  check_close(shares_of(*ranker), {0.75, 0.25});
-  check_close(weights_of(kind, *ranker, known), {0.75, 0.25});
-  const Source both = learned(RankerKind::Linear, trials_of(RankerKind::Linear, 150, opposite, 1));
-  const auto of_both = learned_ranker(RankerKind::Linear, trials_of(RankerKind::Linear, 50, sum_of_two, 2), both);
-  // The source has learned from the simulator itself, with 40 of 190.
-  check_close(shares_of(*of_both), {0.5, 0.1 * 150.0 / 190.0, 0.1 * 40.0 / 190.0, 0.4});
+TEST_CASE("a source counts as three examples, the simulator as forty", "[search]") {
+  const auto shares = [](RankerKind kind, std::size_t trials, const PriorWorth& worth) {
+    const Source source = learned(kind, trials_of(kind, 160, opposite, 1));
+    const auto known = trials_of(kind, trials, sum_of_two, 2);
+    const auto ranker = learned_ranker(kind, known, source, worth);
+    return shares_of(*ranker);
+  };
+  check_close(shares(RankerKind::AutoSyncLinear, 27, {}), {0.9, 0.1});
+  // The source has learned from the simulator itself, with 40 of 200.
+  check_close(shares(RankerKind::Linear, 50, {.source = 10.0}), {0.5, 0.1 * 0.8, 0.1 * 0.2, 0.4});
+  const double all = 157.0 + 3.0 + 40.0;
+  // What is less than a hundredth of all is dropped: here a fifth of the source.
+  const double kept = all - 3.0 * 0.2;
+  check_close(shares(RankerKind::Linear, 157, {}), {157.0 / kept, 3.0 * 0.8 / kept, 40.0 / kept});
 }
 
 TEST_CASE("without trials a transfer is a mean of source and simulator, in deviations over the source's trials",
@@ -106,7 +109,7 @@ TEST_CASE("without trials a transfer is a mean of source and simulator, in devia
   const Source source = learned(kind, elsewhere);
   CHECK_THAT(source.simulated_deviation,
              WithinRel(detail::deviation_within_domains(elsewhere, simulated(kind, elsewhere)), 1e-12));
-  const auto ranker = learned_ranker(kind, {}, source);
+  const auto ranker = learned_ranker(kind, {}, source, {.source = 10.0});
   // The source is a mixture itself, of 2000 examples with 40 of the simulator; nothing is nested.
   check_close(shares_of(*ranker), {0.2 * 2000.0 / 2040.0, 0.8});
   const auto others = trials_of(kind, 20, sum_of_two, 3);
@@ -200,7 +203,7 @@ TEST_CASE("what counts less than a hundredth is dropped", "[search]") {
   Source source = learned(kind, trials_of(kind, 20, opposite, 1));
   std::size_t most = 0;
   for (std::uint64_t domain = 0; domain < 20; ++domain) {
-    source = learned(kind, trials_of(kind, 10, sum_of_two, 2 + domain), source);
+    source = learned(kind, trials_of(kind, 10, sum_of_two, 2 + domain), source, {.source = 10.0});
     most = std::max(most, detail::members_of(kind, source.ranker).size());
   }
   // Each domain halves what was known: after seven it counts less than 1 in 100.

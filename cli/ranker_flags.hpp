@@ -21,7 +21,9 @@ void add_ranker_flags(CLI::App& command, RankerFlags& flags);
 struct StartingRanker {
   RankerKind kind = RankerKind::Linear;
   std::optional<SavedRanker> saved;
-  [[nodiscard]] std::optional<Source> source() const { return saved ? std::optional(saved->learned) : std::nullopt; }
+  [[nodiscard]] std::optional<TransferSource> source() const {
+    return saved ? std::optional(saved->learned) : std::nullopt;
+  }
 };
 
 /// @throws InputError for a file that is none, or of another kind than the one that is asked for; CapabilityError for a

@@ -49,7 +49,7 @@ struct PriorKnowledge {
   double worth = 0.0;  ///< so many examples count as much
 };
 
-PriorKnowledge prior_of(RankerKind kind, const std::optional<Source>& source, const PriorWorth& worth) {
+PriorKnowledge prior_of(RankerKind kind, const std::optional<TransferSource>& source, const PriorWorth& worth) {
   PriorKnowledge simulator;
   if (simulated_feature(kind) && worth.simulator > 0.0)
     simulator = {{{.kind = RankerKind::Linear, .ranker = simulator_of(kind)}}, worth.simulator};
@@ -65,14 +65,14 @@ PriorKnowledge prior_of(RankerKind kind, const std::optional<Source>& source, co
 
 }  // namespace
 
-Source source_of(RankerKind kind, std::shared_ptr<const Ranker> ranker, const std::vector<Example>& examples) {
+TransferSource source_of(RankerKind kind, std::shared_ptr<const Ranker> ranker, const std::vector<Example>& examples) {
   const double deviation = deviation_of(examples, *ranker);
   const double simulated = simulated_feature(kind) ? deviation_of(examples, *simulator_of(kind)) : 0.0;
   return {.ranker = std::move(ranker), .deviation = deviation, .simulated_deviation = simulated};
 }
 
 std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<Example>& examples,
-                                             const std::optional<Source>& source, const PriorWorth& worth) {
+                                             const std::optional<TransferSource>& source, const PriorWorth& worth) {
   SIMSYNC_ASSERT(worth.simulator >= 0.0 && worth.source > 0.0);
   std::shared_ptr<LearningRanker> fitted = make_ranker(kind);
   const PriorKnowledge prior = prior_of(kind, source, worth);

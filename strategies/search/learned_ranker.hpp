@@ -9,7 +9,7 @@
 namespace simsync {
 
 /// What has been learned elsewhere, to be transferred. `examples`: those that `ranker` learned last, one or more.
-Source source_of(RankerKind kind, std::shared_ptr<const Ranker> ranker, const std::vector<Example>& examples);
+TransferSource source_of(RankerKind kind, std::shared_ptr<const Ranker> ranker, const std::vector<Example>& examples);
 
 /// How many examples count as much as what is known before them. README.md has the accuracy with other numbers.
 struct PriorWorth {
@@ -27,7 +27,7 @@ struct PriorWorth {
 /// Deterministic.
 /// @throws CapabilityError as make_ranker() does.
 std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<Example>& examples,
-                                             const std::optional<Source>& source = std::nullopt,
+                                             const std::optional<TransferSource>& source = std::nullopt,
                                              const PriorWorth& worth = {});
 
 }  // namespace simsync

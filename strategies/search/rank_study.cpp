@@ -70,7 +70,7 @@ Split split_of(const Rows& rows, double share, std::uint64_t seed) {
 }
 
 /// What each kind has learned elsewhere.
-using Sources = std::map<RankerKind, Source>;
+using Sources = std::map<RankerKind, TransferSource>;
 
 class Study {
 public:

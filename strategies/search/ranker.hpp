@@ -55,7 +55,7 @@ public:
 
 /// A ranker that has learned other models or clusters, and the standard deviations of two scores, within domains, over
 /// the trials that it learned last. They are what makes both scores comparable without trials of the target.
-struct Source {
+struct TransferSource {
   std::shared_ptr<const Ranker> ranker;
   double deviation = 0.0;            ///< of the ranker's scores; 0: it tells no two of its trials apart
   double simulated_deviation = 0.0;  ///< of the logarithms of simulated steps; 0: as above, or the ranker sees none

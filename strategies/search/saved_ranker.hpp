@@ -14,7 +14,7 @@ struct SavedRanker {
   std::set<std::string> models;  ///< names of what it has ever learned from, however little that counts now
   std::set<std::string> clusters;
   std::int64_t trials = 0;
-  Source learned;
+  TransferSource learned;
 };
 
 /// As JSON that ends with a line end.

@@ -57,7 +57,7 @@ struct SearchProblem {
   /// Asked before every round: true ends the search. Null: nothing does.
   std::function<bool()> stop;
   /// What a ranker of the same kind has learned elsewhere; none: nothing.
-  std::optional<Source> source;
+  std::optional<TransferSource> source;
 };
 
 struct SearchOptions {

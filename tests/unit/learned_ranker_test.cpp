@@ -18,8 +18,8 @@ namespace {
 
 constexpr std::size_t kOthers = 200;
 
-Source learned(RankerKind kind, const std::vector<Example>& examples,
-               const std::optional<Source>& source = std::nullopt, const PriorWorth& worth = {}) {
+TransferSource learned(RankerKind kind, const std::vector<Example>& examples,
+                       const std::optional<TransferSource>& source = std::nullopt, const PriorWorth& worth = {}) {
   return source_of(kind, learned_ranker(kind, examples, source, worth), examples);
 }
 
@@ -88,7 +88,7 @@ TEST_CASE("examples count by their number, beside the simulator, in deviations o
 
 TEST_CASE("a source counts as three examples, the simulator as forty", "[search]") {
   const auto shares = [](RankerKind kind, std::size_t trials, const PriorWorth& worth) {
-    const Source source = learned(kind, trials_of(kind, 160, opposite, 1));
+    const TransferSource source = learned(kind, trials_of(kind, 160, opposite, 1));
     const auto known = trials_of(kind, trials, sum_of_two, 2);
     const auto ranker = learned_ranker(kind, known, source, worth);
     return shares_of(*ranker);
@@ -106,7 +106,7 @@ TEST_CASE("without trials a transfer is a mean of source and simulator, in devia
           "[search]") {
   const RankerKind kind = RankerKind::Linear;
   const auto elsewhere = trials_of(kind, 2000, opposite, 1);
-  const Source source = learned(kind, elsewhere);
+  const TransferSource source = learned(kind, elsewhere);
   CHECK_THAT(source.simulated_deviation,
              WithinRel(detail::deviation_within_domains(elsewhere, simulated(kind, elsewhere)), 1e-12));
   const auto ranker = learned_ranker(kind, {}, source, {.source = 10.0});
@@ -129,8 +129,8 @@ TEST_CASE("a source that ranks alike helps, and one that misleads counts less wi
     const auto others = trials_of(kind, kOthers, sum_of_two, 2);
     const auto few = trials_of(kind, 10, sum_of_two, 3);
     const auto many = trials_of(kind, 400, sum_of_two, 4);
-    const Source good = learned(kind, trials_of(kind, 200, sum_of_two, 1));
-    const Source bad = learned(kind, trials_of(kind, 200, opposite, 1));
+    const TransferSource good = learned(kind, trials_of(kind, 200, sum_of_two, 1));
+    const TransferSource bad = learned(kind, trials_of(kind, 200, opposite, 1));
     const auto accuracy = [&](const auto& ranker) { return pairwise_accuracy(others, *ranker); };
     CHECK(accuracy(good.ranker) > 0.85);
     CHECK(accuracy(bad.ranker) < 0.3);
@@ -154,7 +154,7 @@ TEST_CASE("a source that ranks alike helps, and one that misleads counts less wi
 TEST_CASE("what is known before counts as it is told to", "[search]") {
   const RankerKind kind = RankerKind::Linear;
   const auto known = trials_of(kind, 30, sum_of_two, 2);
-  const Source source = learned(kind, trials_of(kind, 50, opposite, 1), std::nullopt, {.simulator = 0.0});
+  const TransferSource source = learned(kind, trials_of(kind, 50, opposite, 1), std::nullopt, {.simulator = 0.0});
   CHECK_FALSE(source.ranker->weights().contains("members"));
   check_close(shares_of(*learned_ranker(kind, known, source, {.simulator = 40.0, .source = 30.0})), {0.3, 0.3, 0.4});
   check_close(shares_of(*learned_ranker(kind, known, source, {.simulator = 0.0, .source = 30.0})), {0.5, 0.5});
@@ -173,7 +173,7 @@ TEST_CASE("a source that tells nothing apart leaves what is known without it", "
 TEST_CASE("of source and simulator the one that told the source's trials apart is left", "[search]") {
   const RankerKind kind = RankerKind::Linear;
   const auto others = trials_of(kind, kOthers, sum_of_two, 2);
-  Source source = learned(kind, trials_of(kind, 200, sum_of_two, 1), std::nullopt, {.simulator = 0.0});
+  TransferSource source = learned(kind, trials_of(kind, 200, sum_of_two, 1), std::nullopt, {.simulator = 0.0});
   const auto accuracy = [&] { return pairwise_accuracy(others, *learned_ranker(kind, {}, source)); };
   const double both = accuracy();
   source.simulated_deviation = 0.0;
@@ -200,7 +200,7 @@ TEST_CASE("a source that ranks nothing counts nothing", "[search]") {
 
 TEST_CASE("what counts less than a hundredth is dropped", "[search]") {
   const RankerKind kind = RankerKind::AutoSyncLinear;
-  Source source = learned(kind, trials_of(kind, 20, opposite, 1));
+  TransferSource source = learned(kind, trials_of(kind, 20, opposite, 1));
   std::size_t most = 0;
   for (std::uint64_t domain = 0; domain < 20; ++domain) {
     source = learned(kind, trials_of(kind, 10, sum_of_two, 2 + domain), source, {.source = 10.0});
@@ -213,7 +213,7 @@ TEST_CASE("what counts less than a hundredth is dropped", "[search]") {
 TEST_CASE("what was transferred twice is saved and read as it was", "[search]") {
   for (const RankerKind kind : kinds()) {
     CAPTURE(name_of(kind));
-    const Source once =
+    const TransferSource once =
         learned(kind, trials_of(kind, 20, sum_of_two, 2), learned(kind, trials_of(kind, 40, opposite, 1)));
     const SavedRanker saved{
         .kind = kind, .trials = 80, .learned = learned(kind, trials_of(kind, 20, opposite, 3), once)};
@@ -265,7 +265,7 @@ TEST_CASE("a saved mixture that this program cannot have written is refused", "[
 TEST_CASE("numbers of a saved mixture that no sum can hold do not end a search", "[search]") {
   const RankerKind kind = RankerKind::AutoSyncLinear;
   const auto known = trials_of(kind, 20, sum_of_two, 2);
-  const Source source =
+  const TransferSource source =
       learned(kind, trials_of(kind, 20, sum_of_two, 1), learned(kind, trials_of(kind, 20, opposite, 3)));
   nlohmann::json text = nlohmann::json::parse(to_json({.kind = kind, .trials = 20, .learned = source}));
   for (auto& member : text["weights"]["members"]) member["factor"] = 1e300;

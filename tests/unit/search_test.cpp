@@ -250,7 +250,7 @@ TEST_CASE("a ranker learns only for methods that ask it", "[search]") {
   const auto run = [&](SearchMethod method) {
     Lab lab(kSmall);
     SearchProblem problem = lab.problem();
-    problem.source = Source{.ranker = std::make_shared<Silent>(), .deviation = 1.0, .simulated_deviation = 1.0};
+    problem.source = TransferSource{.ranker = std::make_shared<Silent>(), .deviation = 1.0, .simulated_deviation = 1.0};
     return search(problem, {.method = method, .trials = 6, .round = 3, .candidates = 20}).trials.size();
   };
   CHECK(run(SearchMethod::Random) == 2 + 6);

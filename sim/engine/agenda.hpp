@@ -21,7 +21,8 @@ enum class Event : std::uint8_t {
   CollectiveSetupEnds,
   HopStarts,
   MessageSent,
-  MessageArrives
+  MessageArrives,
+  CollectiveEnds  ///< that was timed on paper
 };
 
 /// An event to come.

@@ -42,27 +42,30 @@ bool shares_links_inside(const Plan& plan, const Cluster& cluster) {
   return false;
 }
 
+/// Whether whatever a plan sends, collectives and transfers, goes through one queue of the whole job, one at a time.
+bool sends_in_turn(const Plan& plan) {
+  std::set<QueueId> queues;
+  for (const Op& op : plan.ops)
+    if (op.kind() == OpKind::Collective || op.kind() == OpKind::Transfer) queues.insert(op.queue);
+  if (queues.size() != 1 || *queues.begin() < 0) return false;
+  const Queue& queue = plan.queues[static_cast<std::size_t>(*queues.begin())];
+  return queue.grouping == kWholeJob && queue.slots == 1;
+}
+
 /// What a plan sends.
 struct Traffic {
   Traffic(const Plan& plan, const Cluster& cluster) {
-    std::set<QueueId> queues;
     std::vector<const Op*> inside;
     for (const Op& op : plan.ops) {
       const bool collective = op.kind() == OpKind::Collective;
       if (!collective && op.kind() != OpKind::Transfer) continue;
-      queues.insert(op.queue);
       (collective && crosses_nodes(plan, op.grouping) ? between : inside).push_back(&op);
     }
-    const bool in_turn = queues.size() == 1 && *queues.begin() >= 0 &&
-                         takes_turns(plan.queues[static_cast<std::size_t>(*queues.begin())]);
-    mixed = !between.empty() && !inside.empty() && !in_turn && shares_links_inside(plan, cluster);
+    mixed = !between.empty() && !inside.empty() && !sends_in_turn(plan) && shares_links_inside(plan, cluster);
   }
 
   std::vector<const Op*> between;  ///< collectives over several nodes
   bool mixed = false;              ///< what goes on inside nodes shares links with what goes on between them
-
-private:
-  static bool takes_turns(const Queue& queue) { return queue.grouping == kWholeJob && queue.slots == 1; }
 };
 
 /// Why the collectives of an op make nodes differ when nothing else is sent.
@@ -78,6 +81,17 @@ std::string op_differs(const Plan& plan, const Op& op, const Cluster& cluster) {
 }
 
 }  // namespace
+
+bool collectives_are_alone(const Plan& plan, const Cluster& cluster) {
+  const auto is_apart = [](const Op& op) {
+    return op.kind() == OpKind::Transfer || (op.kind() == OpKind::Collective && op.grouping != kWholeJob);
+  };
+  const auto varies = [](const auto& named) {
+    return named.second.service.burst.count > 0 || named.second.rate_beside_compute < 1.0;
+  };
+  return sends_in_turn(plan) && std::none_of(plan.ops.begin(), plan.ops.end(), is_apart) &&
+         std::none_of(cluster.links.begin(), cluster.links.end(), varies);
+}
 
 std::string traffic_differs(const Plan& plan, const Cluster& cluster, bool equally_fast) {
   const Traffic traffic(plan, cluster);

@@ -1,4 +1,5 @@
-// Whether nodes differ in what they send and receive. Private to sim.
+// Whether collectives share links with anything else, and whether nodes differ in what they send and receive. Private
+// to sim.
 #pragma once
 #include <string>
 
@@ -6,6 +7,11 @@
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
+
+/// Whether each collective of a plan has the network for itself, so that what it takes is known without simulating its
+/// hops (CollectiveAlone): all that is sent is collectives over all ranks, one after another, on links that neither
+/// compute slows down nor a pause fills with tokens.
+bool collectives_are_alone(const Plan& plan, const Cluster& cluster);
 
 /// Why what one node sends and receives is not what every other does, so that none may stand for the others; empty when
 /// it is. The nodes are alike in their links and groups. A collective over nodes that has the network for itself treats

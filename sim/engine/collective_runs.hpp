@@ -10,6 +10,7 @@
 #include "sim/engine/recorder.hpp"
 #include "sim/engine/routes.hpp"
 #include "sim/engine/transport.hpp"
+#include "sim/plan/collective_alone.hpp"
 #include "sim/plan/routed_collective.hpp"
 
 namespace simsync::detail {
@@ -26,6 +27,7 @@ public:
     Devices& devices;
     Recorder& recorder;
     PipelineFills& fills;
+    CollectiveAlone* on_paper = nullptr;  ///< times what is not simulated hop by hop (Folding::on_paper)
   };
   using Done = std::function<void(const Instance&)>;
 
@@ -37,6 +39,9 @@ public:
   void start_hop(int run, int hop);
   void message_sent(int run, int hop);
   void message_arrived(int run, int hop);
+  void ended_on_paper(const Instance& instance);
+  /// Collectives that were timed without a flow.
+  [[nodiscard]] std::int64_t timed_on_paper() const { return timed_on_paper_; }
 
 private:
   struct Run {
@@ -56,6 +61,7 @@ private:
   [[nodiscard]] bool by_message() const { return parts_.folding.fidelity == Fidelity::Steps; }
   /// `simulated`: the number of the group among those that are simulated.
   const RoutedSchedule& schedule_for(const Op& op, int simulated);
+  void start_on_paper(const Instance& instance);
   void start_later(int run, int hop);
   void try_message(int run, int hop);
   void hop_ended(int run, int hop);
@@ -66,6 +72,7 @@ private:
   Parts parts_;
   Done done_;
   std::map<ScheduleKey, std::unique_ptr<RoutedSchedule>> schedules_;
+  std::int64_t timed_on_paper_ = 0;
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<int> free_;
 };

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "sim/engine/engine.hpp"
+#include "sim/plan/collective_alone.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/pipeline_fill.hpp"
 #include "sim/plan/step_estimate.hpp"
@@ -41,6 +42,7 @@ public:
       : problem_(problem), options_(problem.options), estimating_(problem) {
     options_.solver = solver;
     options_.fills = std::make_shared<PipelineFills>();
+    options_.on_paper = std::make_shared<CollectiveAlone>(problem.cluster, problem.plan.ranks);
   }
 
   Evaluation evaluate(const Strategy& strategy) override {

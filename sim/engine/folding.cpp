@@ -151,9 +151,17 @@ std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
   return {};
 }
 
-/// Empty when folding is exact, else why it is not.
-std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed) {
+/// Whether nothing is done by node: ranks compute, and the whole job does all else.
+bool works_by_rank(const Plan& plan) {
+  const auto is_by_rank = [](const auto& one) { return one.grouping == kEachRank || one.grouping == kWholeJob; };
+  return std::all_of(plan.ops.begin(), plan.ops.end(), is_by_rank) &&
+         std::all_of(plan.queues.begin(), plan.queues.end(), is_by_rank);
+}
+
+/// Empty when folding is exact, else why it is not. `on_paper`: Folding::on_paper.
+std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed, bool on_paper) {
   if (plan.steps_vary()) return "every rank draws how long its steps take";
+  if (on_paper && fixed.empty() && works_by_rank(plan)) return {};
   if (!fixed.empty())
     if (std::string why = servers_tell_apart(plan, cluster); !why.empty()) return why;
   if (std::string why = queues_join_nodes(plan); !why.empty()) return why;
@@ -161,7 +169,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<in
   const bool alike_in_speed = equally_fast(plan, cluster);
   for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
     if (std::string why = groups_differ(plan, *grouping, alike_in_speed); !why.empty()) return why;
-  return traffic_differs(plan, cluster, alike_in_speed);
+  return on_paper ? std::string{} : traffic_differs(plan, cluster, alike_in_speed);
 }
 
 /// One node of each class.
@@ -235,13 +243,17 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
               .stands_for = std::vector<int>(plan.nodes.size(), 1)};
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.nodes.push_back(static_cast<int>(i));
   if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
+  all.on_paper = options.solver == Solver::Native && !options.record && collectives_are_alone(plan, cluster);
   const std::set<int> fixed = fixed_nodes(plan);
   // Below three nodes there is too little to save.
-  std::string why_not = plan.nodes.size() <= 2 ? "the job has no more than two" : obstacle(plan, cluster, fixed);
+  std::string why_not =
+      plan.nodes.size() <= 2 ? "the job has no more than two" : obstacle(plan, cluster, fixed, all.on_paper);
   if (why_not.empty() && !fixed.empty() && options.solver != Solver::Native)
     why_not = "on links of parameter servers SimGrid counts a flow once, whomever it stands for";
+  const bool on_paper = all.on_paper;
   Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : std::move(all);
-  if (options.solver == Solver::Native && !options.record) fold_ranks(plan, cluster, out);
+  out.on_paper = on_paper;
+  if (options.solver == Solver::Native && !options.record && !on_paper) fold_ranks(plan, cluster, out);
   if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)
     throw PlanError(fmt::format("fidelity 'folded': nodes cannot stand for each other here: {}{}", why_not,
                                 what_folds_it(plan, cluster, options)));

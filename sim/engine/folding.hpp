@@ -16,6 +16,7 @@ struct Folding {
   std::vector<int> nodes;
   std::vector<int> stands_for;  ///< by simulated node: nodes that it represents
   bool by_node = false;         ///< one node of every class is simulated
+  bool on_paper = false;        ///< collectives are timed alone (collectives_are_alone), not simulated hop by hop
   RankOrbits orbits;            ///< of ranks of simulated nodes that stand for each other; none: each is simulated
 };
 
@@ -42,6 +43,9 @@ bool is_served_in_turn(const Op& op);
 /// its axes. Where nodes do, so may the ranks of a node, if no collective leaves it. One rank of each orbit is
 /// simulated, and what it moves counts on links that several of them share as often as they cross it: the native solver
 /// again. A replay that is recorded simulates all of them.
+///
+/// Where every collective has the network for itself (collectives_are_alone), the native solver times them on paper,
+/// so that neither trees nor links tell nodes apart. Not where flows are recorded or `fluid` is asked for.
 /// @throws PlanError when `options.fidelity` is Folded and neither holds.
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 

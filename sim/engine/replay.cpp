@@ -24,6 +24,12 @@ std::vector<int> nodes_needed(const Plan& plan, const Folding& folding) {
   return {nodes.begin(), nodes.end()};
 }
 
+std::shared_ptr<CollectiveAlone> collectives_on_paper(const Plan& plan, const Cluster& cluster,
+                                                      const ReplayOptions& options) {
+  const bool is_kept = options.on_paper && options.on_paper->ranks() == plan.ranks;
+  return is_kept ? options.on_paper : std::make_shared<CollectiveAlone>(cluster, plan.ranks);
+}
+
 }  // namespace
 
 Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& options)
@@ -41,7 +47,8 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       transport_(scene_, routes_, network_, agenda_, recorder_),
       devices_(scene_, network_, agenda_),
       fills_(options.fills ? options.fills : std::make_shared<PipelineFills>()),
-      collectives_({scene_, folding_, routes_, agenda_, transport_, devices_, recorder_, *fills_},
+      on_paper_(folding_.on_paper ? collectives_on_paper(plan, cluster, options) : nullptr),
+      collectives_({scene_, folding_, routes_, agenda_, transport_, devices_, recorder_, *fills_, on_paper_.get()},
                    [this](const Instance& ended) { complete(ended); }),
       queues_(scene_, agenda_, [this](const Instance& instance, std::int32_t cause) { begin(instance, cause); }),
       countdown_(groups_.waits()),
@@ -299,6 +306,8 @@ void Replay::dispatch(const Pending& event) {
       return collectives_.message_sent(event.run, event.hop);
     case Event::MessageArrives:
       return collectives_.message_arrived(event.run, event.hop);
+    case Event::CollectiveEnds:
+      return collectives_.ended_on_paper(event.instance);
   }
 }
 
@@ -361,7 +370,7 @@ Prediction Replay::result() {
   out.compute = devices_.slowest_but(plan_.progress.backups) * (most - plan_.waiting);
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(groups_.places().size());
-  out.flows = network_.flows_started();
+  out.flows = network_.flows_started() + collectives_.timed_on_paper();
   out.recorded = recorder_.on();
   if (out.recorded) record_into(out);
   return out;

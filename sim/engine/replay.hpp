@@ -89,6 +89,7 @@ private:
   Transport transport_;
   Devices devices_;
   std::shared_ptr<PipelineFills> fills_;
+  std::shared_ptr<CollectiveAlone> on_paper_;
   CollectiveRuns collectives_;
   Queues queues_;
 

@@ -21,16 +21,22 @@ public:
   CollectiveAlone(Cluster cluster, const std::vector<Place>& ranks);
   ~CollectiveAlone();
 
+  [[nodiscard]] const std::vector<Place>& ranks() const { return plan_.ranks; }
+
+  /// What its hops take, from the first start-up to the last end, in a replay: flows of whole bytes, each
+  /// `ratio` times (Collective::ratio); 0 with one
+  /// rank. Remembers what it was asked. Cost: some milliseconds for 128 ranks.
+  [[nodiscard]] Seconds on_links(const CollectiveKind& kind, const std::string& protocol, double bytes, double ratio);
   /// What replaying collective_plan takes, less collective_setup; a measured ratio (CollectiveCosts::measured) counts.
-  /// Remembers what it was asked. Cost: some milliseconds for 128 ranks.
   [[nodiscard]] Seconds time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const std::string& protocol,
                              double bytes);
 
 private:
   struct Network;  ///< the nodes that are run, their links, schedules over them
-  using Question = std::tuple<CollectivePrimitive, CollectiveAlgorithm, std::string, double>;
+  using Question = std::tuple<CollectiveKind, std::string, double, double, bool>;
 
   [[nodiscard]] Network& network_for(const CollectiveKind& kind);
+  [[nodiscard]] double known(const Question& question);
   [[nodiscard]] double run(const Question& question);
 
   Cluster cluster_;

@@ -9,6 +9,7 @@
 
 namespace simsync {
 
+class CollectiveAlone;
 class PipelineFills;
 
 /// How finely a collective is simulated; sim/README.md says when each is exact.
@@ -47,9 +48,11 @@ struct ReplayOptions {
   int recorded_steps = 0;      ///< keep only what the last so many steps consist of; 0: all
   /// Keep nothing (Prediction::recorded) once this many spans and flows are; 0: never
   std::int64_t most_recorded = 0;
-  std::vector<Place> recorded_ranks{};     ///< keep only what these do, and servers (InstanceFilter); none: all
-  bool record_rates = false;               ///< keep what links carry, whoever sends it
-  std::shared_ptr<PipelineFills> fills{};  ///< kept for the next replay, where many are made one by one
+  std::vector<Place> recorded_ranks{};  ///< keep only what these do, and servers (InstanceFilter); none: all
+  bool record_rates = false;            ///< keep what links carry, whoever sends it
+  // Kept for the next replay, where many are made one by one:
+  std::shared_ptr<PipelineFills> fills{};
+  std::shared_ptr<CollectiveAlone> on_paper{};            ///< of the same cluster and ranks
   std::function<void(const ReplayProgress&)> progress{};  ///< called now and then; a short replay ends before
 };
 

@@ -99,17 +99,22 @@ def data_tree(folder, device_variation):
         file.write(re.sub(r"(?m)^    compute_variation: .*$", f"    compute_variation: {device_variation}", text))
 
 
+def study_with(study, line):
+    """The text of a study, to be read from any folder, with one more line of `settings:`, which wins over the others."""
+    with open(os.path.join(VALIDATE, "studies", study + ".yaml")) as file:
+        text = file.read().replace("../", VALIDATE + "/")
+    if not line:
+        return text
+    found = re.search(r"(?m)^settings:.*\n(?:(?: .*|\s*)\n)*", text)
+    return text[:found.end()] + line + text[found.end():] if found else text + "settings:\n" + line
+
+
 def figures_of(simsync, study, line, device_variation, folder):
     """MAPE of the scored rows in percent and the share of pairs of strategies, both as text; None where the study cannot
     be run so."""
-    with open(os.path.join(VALIDATE, "studies", study + ".yaml")) as file:
-        text = file.read().replace("../", VALIDATE + "/")
-    if line:   # last, so that it wins over what the study says
-        found = re.search(r"(?m)^settings:.*\n(?:(?: .*|\s*)\n)*", text)
-        text = text[:found.end()] + line + text[found.end():] if found else text + "settings:\n" + line
     path, table = os.path.join(folder, study + ".yaml"), os.path.join(folder, "cases.csv")
     with open(path, "w") as file:
-        file.write(text)
+        file.write(study_with(study, line))
     environment = dict(os.environ)
     if device_variation is not None:
         environment["SIMSYNC_DATA"] = folder

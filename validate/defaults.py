@@ -99,22 +99,28 @@ def data_tree(folder, device_variation):
         file.write(re.sub(r"(?m)^    compute_variation: .*$", f"    compute_variation: {device_variation}", text))
 
 
-def study_with(study, line):
-    """The text of a study, to be read from any folder, with one more line of `settings:`, which wins over the others."""
+def write_study(folder, study, line):
+    """A copy of a study, whose path it returns, with one more line of `settings:`, which wins over the others."""
     with open(os.path.join(VALIDATE, "studies", study + ".yaml")) as file:
-        text = file.read().replace("../", VALIDATE + "/")
-    if not line:
-        return text
-    found = re.search(r"(?m)^settings:.*\n(?:(?: .*|\s*)\n)*", text)
-    return text[:found.end()] + line + text[found.end():] if found else text + "settings:\n" + line
+        text = file.read()
+    if line:
+        found = re.search(r"(?m)^settings:.*\n(?:(?: .*|\s*)\n)*", text)
+        text = text[:found.end()] + line + text[found.end():] if found else text + "settings:\n" + line
+    for entry in os.scandir(VALIDATE):   # what studies name lies beside their folder
+        link = os.path.join(folder, entry.name)
+        if entry.is_dir() and entry.name != "studies" and not os.path.lexists(link):
+            os.symlink(entry.path, link)
+    os.makedirs(os.path.join(folder, "studies"), exist_ok=True)
+    path = os.path.join(folder, "studies", study + ".yaml")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
 
 
 def figures_of(simsync, study, line, device_variation, folder):
     """MAPE of the scored rows in percent and the share of pairs of strategies, both as text; None where the study cannot
     be run so."""
-    path, table = os.path.join(folder, study + ".yaml"), os.path.join(folder, "cases.csv")
-    with open(path, "w") as file:
-        file.write(study_with(study, line))
+    path, table = write_study(folder, study, line), os.path.join(folder, "cases.csv")
     environment = dict(os.environ)
     if device_variation is not None:
         environment["SIMSYNC_DATA"] = folder

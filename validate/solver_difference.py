@@ -13,16 +13,15 @@ import subprocess
 import sys
 import tempfile
 
-from defaults import VALIDATE, study_with
+from defaults import VALIDATE, write_study
 
 SAME = 1e-6
 
 
 def steps(simsync, study, solver, folder):
     """By case its predicted step in seconds; None where the study cannot be run."""
-    path, table = os.path.join(folder, study + ".yaml"), os.path.join(folder, "cases.csv")
-    with open(path, "w") as file:
-        file.write(study_with(study, f"  - {{set: {{solver: {solver}}}}}\n"))
+    path = write_study(folder, study, f"  - {{set: {{solver: {solver}}}}}\n")
+    table = os.path.join(folder, "cases.csv")
     done = subprocess.run([simsync, "validate", path, "--csv", table], capture_output=True, text=True, check=False)
     if not os.path.exists(table):
         print(f"{study}: {done.stderr.strip()}", file=sys.stderr)

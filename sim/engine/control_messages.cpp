@@ -23,17 +23,14 @@ ControlMessages::ControlMessages(const Plan& plan, const Groups& groups, const T
       topology_(topology),
       ports_(ports),
       sends_(sends),
-      any_(std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.concerns_server(); })) {
-  for (const Op& op : plan.ops)
-    if (const auto* moved = std::get_if<Transfer>(&op.body)) from_servers_ = std::max(from_servers_, moved->connection);
-}
+      any_(std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) { return op.concerns_server(); })) {}
 
 Seconds ControlMessages::notify(const Instance& done, OpId waiting, int group) {
   const Op& before = op_of(done.op);
   const Op& after = op_of(waiting);
   if (!before.concerns_server() && !after.concerns_server()) return {};
   return between(ends_at(before, done.group), starts_at(after, group),
-                 ends_on_server(before) ? from_servers_ : kFromWorkers);
+                 ends_on_server(before) ? plan_.server_connection : kFromWorkers);
 }
 
 Seconds ControlMessages::request(const Instance& transfer) {
@@ -47,7 +44,7 @@ Seconds ControlMessages::request(const Instance& transfer) {
 Seconds ControlMessages::acknowledge(const Instance& transfer) {
   const Op& op = op_of(transfer.op);
   if (!op.concerns_server() || op.kind() != OpKind::Transfer) return {};
-  return between(ends_at(op, transfer.group), starts_at(op, transfer.group), from_servers_);
+  return between(ends_at(op, transfer.group), starts_at(op, transfer.group), plan_.server_connection);
 }
 
 int ControlMessages::node_at(const End& end, const Op& op, int group) const {

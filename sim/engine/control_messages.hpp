@@ -44,7 +44,6 @@ private:
   PortQueues& ports_;
   const SendQueues& sends_;
   bool any_;
-  int from_servers_ = 0;                       ///< number of the connections on which servers send
   std::map<std::pair<int, int>, Path> known_;  ///< by nodes
 };
 

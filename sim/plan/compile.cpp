@@ -324,6 +324,7 @@ Plan compile(const Model& model, const Profile& profile, const Cluster& cluster,
   Plan plan;
   plan.model = model.name();
   plan.strategy = strategy.name;
+  plan.server_connection = strategy.graph.shared_process ? 0 : 1;
   plan.draws.step_variation = profile.variation;
   plan.draws.seed = profile.seed;
   plan.progress.backups = strategy.graph.backups;

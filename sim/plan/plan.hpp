@@ -56,6 +56,7 @@ struct Plan {
   std::vector<int> node_begin;      ///< group of kEachNode -> first rank; one more entry than `nodes`
   std::vector<Grouping> groupings;  ///< kEachRank, kEachNode, kWholeJob, and what the strategy adds
   std::vector<Place> servers;       ///< fixed places that hold parameters, ascending, without repetition
+  int server_connection = 0;        ///< Transfer::connection on which servers send; 0: that of workers, too
   ProgressPolicy progress;
   /// Of the compute ops of a step: what ranks in lock step wait for the slowest of them
   /// (DeviceClass::compute_variation).

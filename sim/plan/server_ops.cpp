@@ -40,7 +40,7 @@ Op ServerOps::pull(const ServerPiece& piece, GroupingId grouping, End to) const 
                    {.from = {End::Kind::Server, piece.server},
                     .to = to,
                     .bytes = piece.bytes,
-                    .connection = w_.strategy.graph.shared_process ? 0 : 1});
+                    .connection = w_.plan.server_connection});
   op.queue = w_.pull;
   op.transfer().receiver_initiated = op.queue >= 0;  // a queue belongs to the worker
   return op;

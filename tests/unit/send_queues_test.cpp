@@ -25,6 +25,7 @@ double read_beside_pushes(Seconds send_ahead, int own = 1, int of_node_1 = 0, in
   Plan plan;
   plan.set_ranks({{0, 0}});
   plan.servers = {{1, -1}, {2, -1}};
+  plan.server_connection = 1;
   plan.queues.emplace_back();
   Op compute;
   compute.body = Compute{.duration = Seconds{kAsked}, .parts = {}, .samples = {}};

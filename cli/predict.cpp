@@ -84,8 +84,11 @@ void print_summary(const PredictedRow& row, const Prediction& prediction, const 
   print_line("layer times",
              fmt::format("{}, {}; {}", row.profile, short_source(row.provenance), reach_text(row.time_error)));
   if (whole_source && short_source(row.provenance) != row.provenance) print_line("source", row.provenance);
-  print_line("fidelity", fmt::format("{} ({} of {} ranks simulated, {} flows, {} iteration{})", name_of(row.fidelity),
-                                     prediction.simulated_ranks, row.workers, prediction.flows, prediction.steps.size(),
+  const std::string sent = prediction.collectives_alone > 0
+                               ? fmt::format("{} collectives computed alone", prediction.collectives_alone)
+                               : fmt::format("{} flows", prediction.flows);
+  print_line("fidelity", fmt::format("{} ({} of {} ranks simulated, {}, {} iteration{})", name_of(row.fidelity),
+                                     prediction.simulated_ranks, row.workers, sent, prediction.steps.size(),
                                      prediction.steps.size() == 1 ? "" : "s"));
 }
 

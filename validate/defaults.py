@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 
-VALIDATE = os.path.dirname(os.path.abspath(__file__))
+from study_copy import VALIDATE, write_study
+
 ROOT = os.path.dirname(VALIDATE)
 
 # Rows of each study whose strategy has the option, as a `where` of its settings.
@@ -97,24 +98,6 @@ def data_tree(folder, device_variation):
         text = file.read()
     with open(path, "w") as file:
         file.write(re.sub(r"(?m)^    compute_variation: .*$", f"    compute_variation: {device_variation}", text))
-
-
-def write_study(folder, study, line):
-    """A copy of a study, whose path it returns, with one more line of `settings:`, which wins over the others."""
-    with open(os.path.join(VALIDATE, "studies", study + ".yaml")) as file:
-        text = file.read()
-    if line:
-        found = re.search(r"(?m)^settings:.*\n(?:(?: .*|\s*)\n)*", text)
-        text = text[:found.end()] + line + text[found.end():] if found else text + "settings:\n" + line
-    for entry in os.scandir(VALIDATE):   # what studies name lies beside their folder
-        link = os.path.join(folder, entry.name)
-        if entry.is_dir() and entry.name != "studies" and not os.path.lexists(link):
-            os.symlink(entry.path, link)
-    os.makedirs(os.path.join(folder, "studies"), exist_ok=True)
-    path = os.path.join(folder, "studies", study + ".yaml")
-    with open(path, "w") as file:
-        file.write(text)
-    return path
 
 
 def figures_of(simsync, study, line, device_variation, folder):

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from defaults import VALIDATE, write_study
+from study_copy import VALIDATE, write_study
 
 SAME = 1e-6
 
@@ -27,10 +27,9 @@ def steps(simsync, study, solver, folder):
         print(f"{study}: {done.stderr.strip()}", file=sys.stderr)
         return None
     with open(table) as file:
-        out = {row["case"]: float(row["predicted_step_time_s"]) for row in csv.DictReader(file)
-               if row["predicted_step_time_s"]}
+        rows = [row for row in csv.DictReader(file) if row["predicted_step_time_s"]]
     os.remove(table)
-    return out
+    return {row["case"]: float(row["predicted_step_time_s"]) for row in rows}
 
 
 def main():
@@ -44,6 +43,8 @@ def main():
         if None in by_solver:
             continue
         simgrid, native = by_solver
+        if simgrid.keys() != native.keys():
+            sys.exit(f"{study}: the solvers predict other cases")
         apart = {case: abs(native[case] / step - 1) for case, step in simgrid.items() if step > 0}
         worst = max(apart, key=apart.get, default="")
         print(f"{study},{len(apart)},{apart.get(worst, 0):.1e},{sum(of > SAME for of in apart.values())},{worst}",

@@ -22,7 +22,7 @@ enum class Event : std::uint8_t {
   HopStarts,
   MessageSent,
   MessageArrives,
-  CollectiveEnds  ///< that was timed on paper
+  CollectiveEnds  ///< whose time was known at its start
 };
 
 /// An event to come.

@@ -9,8 +9,8 @@
 namespace simsync::detail {
 
 /// Whether each collective of a plan has the network for itself, so that what it takes is known without simulating its
-/// hops (CollectiveAlone): all that is sent is collectives over all ranks, one after another, on links that neither
-/// compute slows down nor a pause fills with tokens.
+/// hops (CollectiveAlone): all that is sent is collectives over all ranks, one after another, on links without token
+/// buckets that compute does not slow down.
 bool collectives_are_alone(const Plan& plan, const Cluster& cluster);
 
 /// Why what one node sends and receives is not what every other does, so that none may stand for the others; empty when

@@ -31,7 +31,7 @@ const RoutedSchedule& CollectiveRuns::schedule_for(const Op& op, int simulated) 
 }
 
 void CollectiveRuns::start(const Instance& instance) {
-  if (parts_.on_paper != nullptr) return start_on_paper(instance);
+  if (parts_.alone != nullptr) return start_alone(instance);
   const Op& op = parts_.scene.op_of(instance);
   const RoutedSchedule& schedule = schedule_for(op, instance.group);
   if (free_.empty()) {
@@ -57,15 +57,15 @@ void CollectiveRuns::start(const Instance& instance) {
   parts_.agenda.after(op.collective().setup, {.event = Event::CollectiveSetupEnds, .instance = instance, .run = run});
 }
 
-void CollectiveRuns::start_on_paper(const Instance& instance) {
+void CollectiveRuns::start_alone(const Instance& instance) {
   const Collective& all = parts_.scene.op_of(instance).collective();
-  const Seconds length = parts_.on_paper->on_links(all.kind(), all.protocol, all.bytes, all.ratio);
-  if (length.value() > 0.0) ++timed_on_paper_;
+  const Seconds length = parts_.alone->on_links(all.kind(), all.protocol, all.bytes, all.ratio);
+  if (length.value() > 0.0) ++timed_alone_;
   occupy_devices(instance, +1);
   parts_.agenda.after(all.setup + length, {.event = Event::CollectiveEnds, .instance = instance});
 }
 
-void CollectiveRuns::ended_on_paper(const Instance& instance) {
+void CollectiveRuns::ended_alone(const Instance& instance) {
   occupy_devices(instance, -1);
   done_(instance);
 }

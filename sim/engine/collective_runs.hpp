@@ -27,7 +27,7 @@ public:
     Devices& devices;
     Recorder& recorder;
     PipelineFills& fills;
-    CollectiveAlone* on_paper = nullptr;  ///< times what is not simulated hop by hop (Folding::on_paper)
+    CollectiveAlone* alone = nullptr;  ///< knows their times, if hops are not simulated (Folding::collectives_alone)
   };
   using Done = std::function<void(const Instance&)>;
 
@@ -39,9 +39,9 @@ public:
   void start_hop(int run, int hop);
   void message_sent(int run, int hop);
   void message_arrived(int run, int hop);
-  void ended_on_paper(const Instance& instance);
-  /// Collectives that were timed without a flow.
-  [[nodiscard]] std::int64_t timed_on_paper() const { return timed_on_paper_; }
+  void ended_alone(const Instance& instance);
+  /// Collectives whose hops were not simulated.
+  [[nodiscard]] std::int64_t timed_alone() const { return timed_alone_; }
 
 private:
   struct Run {
@@ -61,7 +61,7 @@ private:
   [[nodiscard]] bool by_message() const { return parts_.folding.fidelity == Fidelity::Steps; }
   /// `simulated`: the number of the group among those that are simulated.
   const RoutedSchedule& schedule_for(const Op& op, int simulated);
-  void start_on_paper(const Instance& instance);
+  void start_alone(const Instance& instance);
   void start_later(int run, int hop);
   void try_message(int run, int hop);
   void hop_ended(int run, int hop);
@@ -72,7 +72,7 @@ private:
   Parts parts_;
   Done done_;
   std::map<ScheduleKey, std::unique_ptr<RoutedSchedule>> schedules_;
-  std::int64_t timed_on_paper_ = 0;
+  std::int64_t timed_alone_ = 0;
   std::vector<std::unique_ptr<Run>> runs_;
   std::vector<int> free_;
 };

@@ -42,7 +42,7 @@ public:
       : problem_(problem), options_(problem.options), estimating_(problem) {
     options_.solver = solver;
     options_.fills = std::make_shared<PipelineFills>();
-    options_.on_paper = std::make_shared<CollectiveAlone>(problem.cluster, problem.plan.ranks);
+    options_.alone = std::make_shared<CollectiveAlone>(problem.cluster, problem.plan.ranks);
   }
 
   Evaluation evaluate(const Strategy& strategy) override {

@@ -151,17 +151,9 @@ std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
   return {};
 }
 
-/// Whether nothing is done by node: ranks compute, and the whole job does all else.
-bool works_by_rank(const Plan& plan) {
-  const auto is_by_rank = [](const auto& one) { return one.grouping == kEachRank || one.grouping == kWholeJob; };
-  return std::all_of(plan.ops.begin(), plan.ops.end(), is_by_rank) &&
-         std::all_of(plan.queues.begin(), plan.queues.end(), is_by_rank);
-}
-
-/// Empty when folding is exact, else why it is not. `on_paper`: Folding::on_paper.
-std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed, bool on_paper) {
+/// Empty when folding is exact, else why it is not.
+std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed) {
   if (plan.steps_vary()) return "every rank draws how long its steps take";
-  if (on_paper && fixed.empty() && works_by_rank(plan)) return {};
   if (!fixed.empty())
     if (std::string why = servers_tell_apart(plan, cluster); !why.empty()) return why;
   if (std::string why = queues_join_nodes(plan); !why.empty()) return why;
@@ -169,7 +161,7 @@ std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<in
   const bool alike_in_speed = equally_fast(plan, cluster);
   for (auto grouping = plan.groupings.begin() + kWholeJob + 1; grouping < plan.groupings.end(); ++grouping)
     if (std::string why = groups_differ(plan, *grouping, alike_in_speed); !why.empty()) return why;
-  return on_paper ? std::string{} : traffic_differs(plan, cluster, alike_in_speed);
+  return traffic_differs(plan, cluster, alike_in_speed);
 }
 
 /// One node of each class.
@@ -215,6 +207,32 @@ void fold_ranks(const Plan& plan, const Cluster& cluster, Folding& folding) {
   }
 }
 
+/// Whether ranks compute and the whole job does all else, in one order for all.
+bool works_by_rank(const Plan& plan) {
+  const auto is_of_rank_or_job = [](GroupingId grouping) { return grouping == kEachRank || grouping == kWholeJob; };
+  return std::all_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
+    const bool queue_too = op.queue < 0 || is_of_rank_or_job(plan.queues[static_cast<std::size_t>(op.queue)].grouping);
+    return is_of_rank_or_job(op.grouping) && queue_too && !op.random_order;
+  });
+}
+
+/// One rank of each speed and device, where ranks meet in collectives alone whose times are known; nothing, where more
+/// than that tells them apart, or no two are alike.
+std::optional<Folding> folded_by_rank(const Plan& plan, const Cluster& cluster) {
+  if (plan.steps_vary() || !works_by_rank(plan) || !fixed_nodes(plan).empty()) return std::nullopt;
+  Folding folded = folded_by_class(plan, cluster, {});
+  if (folded.nodes.size() == plan.ranks.size()) return std::nullopt;
+  folded.collectives_alone = true;
+  folded.orbits.orbit_of.assign(plan.ranks.size(), -1);
+  for (const int node : folded.nodes) {
+    const auto ranks = plan.grouping(kEachNode).ranks(node);
+    for (const int rank : ranks)
+      folded.orbits.orbit_of[static_cast<std::size_t>(rank)] = static_cast<int>(folded.orbits.members.size());
+    folded.orbits.members.emplace_back(ranks.begin(), ranks.end());
+  }
+  return folded;
+}
+
 }  // namespace
 
 bool is_served_in_turn(const Op& op) {
@@ -243,17 +261,18 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
               .stands_for = std::vector<int>(plan.nodes.size(), 1)};
   for (std::size_t i = 0; i < plan.nodes.size(); ++i) all.nodes.push_back(static_cast<int>(i));
   if (asked == Fidelity::Steps || asked == Fidelity::Fluid) return all;
-  all.on_paper = options.solver == Solver::Native && !options.record && collectives_are_alone(plan, cluster);
+  const bool unrecorded_native = options.solver == Solver::Native && !options.record;
+  all.collectives_alone = unrecorded_native && collectives_are_alone(plan, cluster);
+  if (all.collectives_alone)
+    if (std::optional<Folding> folded = folded_by_rank(plan, cluster)) return *std::move(folded);
   const std::set<int> fixed = fixed_nodes(plan);
   // Below three nodes there is too little to save.
-  std::string why_not =
-      plan.nodes.size() <= 2 ? "the job has no more than two" : obstacle(plan, cluster, fixed, all.on_paper);
+  std::string why_not = plan.nodes.size() <= 2 ? "the job has no more than two" : obstacle(plan, cluster, fixed);
   if (why_not.empty() && !fixed.empty() && options.solver != Solver::Native)
     why_not = "on links of parameter servers SimGrid counts a flow once, whomever it stands for";
-  const bool on_paper = all.on_paper;
-  Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : std::move(all);
-  out.on_paper = on_paper;
-  if (options.solver == Solver::Native && !options.record && !on_paper) fold_ranks(plan, cluster, out);
+  Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : all;
+  out.collectives_alone = all.collectives_alone;
+  if (unrecorded_native) fold_ranks(plan, cluster, out);
   if (out.fidelity != Fidelity::Folded && asked == Fidelity::Folded)
     throw PlanError(fmt::format("fidelity 'folded': nodes cannot stand for each other here: {}{}", why_not,
                                 what_folds_it(plan, cluster, options)));

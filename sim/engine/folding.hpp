@@ -14,10 +14,10 @@ namespace simsync::detail {
 struct Folding {
   Fidelity fidelity = Fidelity::Fluid;
   std::vector<int> nodes;
-  std::vector<int> stands_for;  ///< by simulated node: nodes that it represents
-  bool by_node = false;         ///< one node of every class is simulated
-  bool on_paper = false;        ///< collectives are timed alone (collectives_are_alone), not simulated hop by hop
-  RankOrbits orbits;            ///< of ranks of simulated nodes that stand for each other; none: each is simulated
+  std::vector<int> stands_for;     ///< by simulated node: nodes that it represents
+  bool by_node = false;            ///< one node of every class is simulated
+  bool collectives_alone = false;  ///< their hops are not simulated (collectives_are_alone)
+  RankOrbits orbits;               ///< of ranks of simulated nodes that stand for each other; none: each is simulated
 };
 
 /// Work of groups at a fixed place, for whose threads they wait there: it is simulated for every group, also where one
@@ -44,9 +44,10 @@ bool is_served_in_turn(const Op& op);
 /// simulated, and what it moves counts on links that several of them share as often as they cross it: the native solver
 /// again. A replay that is recorded simulates all of them.
 ///
-/// Where every collective has the network for itself (collectives_are_alone), the native solver times them on paper,
-/// so that neither trees nor links tell nodes apart. Not where flows are recorded or `fluid` is asked for.
-/// @throws PlanError when `options.fidelity` is Folded and neither holds.
+/// Where every collective has the network for itself (collectives_are_alone), the native solver does not simulate its
+/// hops, so that links, trees and places in a node tell no rank from another: if ranks meet in collectives only, one of
+/// each speed and device is simulated. Not in replays that are recorded.
+/// @throws PlanError when `options.fidelity` is Folded and none of this holds.
 Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOptions& options);
 
 }  // namespace simsync::detail

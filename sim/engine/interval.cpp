@@ -141,7 +141,7 @@ public:
       : problem_(problem),
         prediction_(prediction),
         exposed_(std::max(Seconds{0.0}, prediction.step - prediction.compute)),
-        alone_(prediction.flows == 0 && exposed_ <= 1e-9 * prediction.step) {}
+        alone_(prediction.flows + prediction.collectives_alone == 0 && exposed_ <= 1e-9 * prediction.step) {}
 
   /// Makes it exact at `x`.
   void replay_at(double x) {

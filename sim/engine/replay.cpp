@@ -24,10 +24,10 @@ std::vector<int> nodes_needed(const Plan& plan, const Folding& folding) {
   return {nodes.begin(), nodes.end()};
 }
 
-std::shared_ptr<CollectiveAlone> collectives_on_paper(const Plan& plan, const Cluster& cluster,
+std::shared_ptr<CollectiveAlone> times_of_collectives(const Plan& plan, const Cluster& cluster,
                                                       const ReplayOptions& options) {
-  const bool is_kept = options.on_paper && options.on_paper->ranks() == plan.ranks;
-  return is_kept ? options.on_paper : std::make_shared<CollectiveAlone>(cluster, plan.ranks);
+  const bool is_kept = options.alone && options.alone->ranks() == plan.ranks;
+  return is_kept ? options.alone : std::make_shared<CollectiveAlone>(cluster, plan.ranks);
 }
 
 }  // namespace
@@ -47,8 +47,8 @@ Replay::Replay(const Plan& plan, const Cluster& cluster, const ReplayOptions& op
       transport_(scene_, routes_, network_, agenda_, recorder_),
       devices_(scene_, network_, agenda_),
       fills_(options.fills ? options.fills : std::make_shared<PipelineFills>()),
-      on_paper_(folding_.on_paper ? collectives_on_paper(plan, cluster, options) : nullptr),
-      collectives_({scene_, folding_, routes_, agenda_, transport_, devices_, recorder_, *fills_, on_paper_.get()},
+      alone_(folding_.collectives_alone ? times_of_collectives(plan, cluster, options) : nullptr),
+      collectives_({scene_, folding_, routes_, agenda_, transport_, devices_, recorder_, *fills_, alone_.get()},
                    [this](const Instance& ended) { complete(ended); }),
       queues_(scene_, agenda_, [this](const Instance& instance, std::int32_t cause) { begin(instance, cause); }),
       countdown_(groups_.waits()),
@@ -307,7 +307,7 @@ void Replay::dispatch(const Pending& event) {
     case Event::MessageArrives:
       return collectives_.message_arrived(event.run, event.hop);
     case Event::CollectiveEnds:
-      return collectives_.ended_on_paper(event.instance);
+      return collectives_.ended_alone(event.instance);
   }
 }
 
@@ -370,7 +370,8 @@ Prediction Replay::result() {
   out.compute = devices_.slowest_but(plan_.progress.backups) * (most - plan_.waiting);
   out.fidelity = folding_.fidelity;
   out.simulated_ranks = static_cast<int>(groups_.places().size());
-  out.flows = network_.flows_started() + collectives_.timed_on_paper();
+  out.flows = network_.flows_started();
+  out.collectives_alone = collectives_.timed_alone();
   out.recorded = recorder_.on();
   if (out.recorded) record_into(out);
   return out;

@@ -89,7 +89,7 @@ private:
   Transport transport_;
   Devices devices_;
   std::shared_ptr<PipelineFills> fills_;
-  std::shared_ptr<CollectiveAlone> on_paper_;
+  std::shared_ptr<CollectiveAlone> alone_;
   CollectiveRuns collectives_;
   Queues queues_;
 

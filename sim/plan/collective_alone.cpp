@@ -45,10 +45,10 @@ CollectiveAlone::Network& CollectiveAlone::network_for(const CollectiveKind& kin
 }
 
 double CollectiveAlone::run(const Question& question) {
-  const auto& [kind, protocol, bytes, ratio, whole_bytes] = question;
-  Network& network = network_for(kind);
-  const detail::ScheduleKey key{
-      .kind = kind, .protocol = protocol, .chunks = pipeline_chunks(kind, group_shape(plan_), bytes)};
+  Network& network = network_for(question.kind);
+  const detail::ScheduleKey key{.kind = question.kind,
+                                .protocol = question.protocol,
+                                .chunks = pipeline_chunks(question.kind, group_shape(plan_), question.bytes)};
   auto known = network.schedules.find(key);
   if (known == network.schedules.end()) {
     const detail::RouteContext context{plan_,          cluster_,       network.topology,
@@ -56,7 +56,7 @@ double CollectiveAlone::run(const Question& question) {
                                        network.fills};
     known = network.schedules.emplace(key, detail::route(context, key)).first;
   }
-  return detail::time_alone(network.topology, known->second, {bytes, ratio, whole_bytes});
+  return detail::time_alone(network.topology, known->second, {question.bytes, question.ratio, question.whole_bytes});
 }
 
 double CollectiveAlone::known(const Question& question) {
@@ -67,7 +67,7 @@ double CollectiveAlone::known(const Question& question) {
 
 Seconds CollectiveAlone::on_links(const CollectiveKind& kind, const std::string& protocol, double bytes, double ratio) {
   if (plan_.rank_count() < 2) return Seconds{0.0};
-  return Seconds{known({kind, protocol, bytes, ratio, true})};
+  return Seconds{known({.kind = kind, .protocol = protocol, .bytes = bytes, .ratio = ratio, .whole_bytes = true})};
 }
 
 Seconds CollectiveAlone::time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const std::string& protocol,
@@ -75,7 +75,7 @@ Seconds CollectiveAlone::time(CollectivePrimitive primitive, CollectiveAlgorithm
   if (plan_.rank_count() < 2) return Seconds{0.0};
   const CollectiveCosts& costs = cluster_.collective;
   const double ratio = is_own(costs, algorithm) ? ratio_of(costs, primitive, group_shape(plan_), bytes) : 1.0;
-  return Seconds{ratio * known({CollectiveKind{primitive, algorithm}, protocol, bytes, 1.0, false})} +
+  return Seconds{ratio * known({.kind = {primitive, algorithm}, .protocol = protocol, .bytes = bytes})} +
          (ratio - 1.0) * collective_setup(costs, bytes);
 }
 

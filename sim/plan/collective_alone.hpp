@@ -1,9 +1,9 @@
 // What a collective takes when nothing else is under way, with every link that its hops share.
 #pragma once
+#include <compare>
 #include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "platforms/topology.hpp"
@@ -23,9 +23,9 @@ public:
 
   [[nodiscard]] const std::vector<Place>& ranks() const { return plan_.ranks; }
 
-  /// What its hops take, from the first start-up to the last end, in a replay: flows of whole bytes, each
-  /// `ratio` times (Collective::ratio); 0 with one
-  /// rank. Remembers what it was asked. Cost: some milliseconds for 128 ranks.
+  /// What the hops of a collective take in a replay, from the first start-up to the last end: flows of whole bytes, and
+  /// all times `ratio` (Collective::ratio). 0 with one rank. Remembers what it was asked. Cost: some milliseconds for
+  /// 128 ranks.
   [[nodiscard]] Seconds on_links(const CollectiveKind& kind, const std::string& protocol, double bytes, double ratio);
   /// What replaying collective_plan takes, less collective_setup; a measured ratio (CollectiveCosts::measured) counts.
   [[nodiscard]] Seconds time(CollectivePrimitive primitive, CollectiveAlgorithm algorithm, const std::string& protocol,
@@ -33,7 +33,14 @@ public:
 
 private:
   struct Network;  ///< the nodes that are run, their links, schedules over them
-  using Question = std::tuple<CollectiveKind, std::string, double, double, bool>;
+  struct Question {
+    CollectiveKind kind;
+    std::string protocol;
+    double bytes = 0.0;
+    double ratio = 1.0;
+    bool whole_bytes = false;  ///< hops send no fractions of bytes
+    friend auto operator<=>(const Question&, const Question&) = default;
+  };
 
   [[nodiscard]] Network& network_for(const CollectiveKind& kind);
   [[nodiscard]] double known(const Question& question);

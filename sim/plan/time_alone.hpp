@@ -12,9 +12,9 @@ struct Sent {
   bool whole_bytes = false;  ///< of each hop, as the flows of a replay have
 };
 
-/// Seconds from the first start-up to the end of the last hop, of a collective: its hops are flows
-/// that share `topology`'s links max-min fairly, each after its start-up time and the stage before it. The `fluid` of a
-/// replay, without its setup. A route may cross a link several times; each counts.
+/// Seconds from the first start-up to the end of the last hop. Hops are flows that share `topology`'s links max-min
+/// fairly, each after its start-up time and the stage before it: the `fluid` of a replay, without the collective's
+/// setup. A route may cross a link several times; each counts.
 /// Cost: O(changes of rates x hops x links of a hop).
 double time_alone(const Topology& topology, const RoutedSchedule& schedule, const Sent& sent);
 

@@ -52,7 +52,7 @@ struct ReplayOptions {
   bool record_rates = false;            ///< keep what links carry, whoever sends it
   // Kept for the next replay, where many are made one by one:
   std::shared_ptr<PipelineFills> fills{};
-  std::shared_ptr<CollectiveAlone> on_paper{};            ///< of the same cluster and ranks
+  std::shared_ptr<CollectiveAlone> alone{};               ///< of the same cluster and ranks
   std::function<void(const ReplayProgress&)> progress{};  ///< called now and then; a short replay ends before
 };
 

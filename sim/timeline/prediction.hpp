@@ -91,10 +91,11 @@ struct Prediction {
   double step_error = 0.0;   ///< of `step`, where steps vary (Plan::steps_vary): see relative_error
   int steps_per_worker = 0;  ///< so many were simulated on average of ranks, where steps vary
   double dropped = 0.0;      ///< share of the gradients' bytes that came too late (ProgressPolicy::backups)
-  std::int64_t flows = 0;    ///< over links, and collectives that were timed without one (CollectiveAlone)
-  std::int64_t work = 0;     ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
-  bool finished = true;      ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing
-  bool recorded = false;     ///< what follows is there
+  std::int64_t flows = 0;
+  std::int64_t collectives_alone = 0;  ///< that were known to take so long (CollectiveAlone), without flows
+  std::int64_t work = 0;  ///< what it cost to simulate (FlowNetwork::work): a count, the same on every machine
+  bool finished = true;   ///< false: ReplayOptions::most_work was not enough; `step` and `steps` say nothing
+  bool recorded = false;  ///< what follows is there
   // Only when recorded:
   std::vector<Span> spans;          ///< in order of completion
   std::vector<Place> ranks;         ///< simulated ones, in order of their number in the plan

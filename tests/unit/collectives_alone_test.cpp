@@ -1,10 +1,11 @@
-// Collectives that have the network for themselves are timed on paper: as long as their hops take, simulated.
+// Collectives that have the network for themselves take as long as if their hops were simulated.
 #include <array>
 
 #include "base/random.hpp"
 #include "sim/engine/alike_traffic.hpp"
 #include "sim/engine/engine.hpp"
 #include "sim/plan/collective_alone.hpp"
+#include "sim/problem/problem.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 
@@ -47,11 +48,13 @@ Plan draw_plan(const Cluster& cluster, Random& random) {
   Plan plan;
   plan.set_ranks(cluster.workers(cluster.gpu_count()));
   plan.queues = {{.name = "compute", .grouping = kEachRank, .slots = 1},
-                 {.name = "stream", .grouping = kWholeJob, .slots = 1}};
+                 {.name = "stream", .grouping = kWholeJob, .slots = 1},
+                 {.name = "host", .grouping = kEachNode, .slots = 1}};
   const std::uint64_t ops = 3 + random.below(8);
   for (std::uint64_t id = 0; id < ops; ++id) {
     Op op;
     if (id > 0) op.after.push_back({static_cast<OpId>(random.below(id)), 0});
+    if (random.below(4) == 0) op.after.push_back({static_cast<OpId>(random.below(ops)), 1});  // of the step before
     if (random.below(2) == 0) {
       op.queue = kCompute;
       op.body = Compute{.duration = Seconds{1e-3 * random.unit()}, .parts = {}, .samples = {}};
@@ -96,7 +99,7 @@ Plan two_collectives(const Cluster& cluster) {
 
 }  // namespace
 
-TEST_CASE("collectives over all ranks, one after another, take on paper what their hops take", "[engine][collective]") {
+TEST_CASE("collectives over all ranks, one after another, take what their hops take", "[engine][collective]") {
   Random random(25);
   int folded = 0;
   int with_collectives = 0;
@@ -108,16 +111,16 @@ TEST_CASE("collectives over all ranks, one after another, take on paper what the
     with_collectives += alone ? 1 : 0;
     CAPTURE(i);
     const ReplayOptions native{.solver = Solver::Native};
-    const Prediction on_paper = replay(plan, cluster, native);
+    const Prediction known = replay(plan, cluster, native);
     ReplayOptions simulated = native;
     simulated.fidelity = Fidelity::Fluid;
     const Prediction by_hop = replay(plan, cluster, simulated);
-    CHECK_THAT(on_paper.step.value(), WithinRel(by_hop.step.value(), 1e-9));
-    CHECK(on_paper.steps.size() == by_hop.steps.size());
-    folded += on_paper.simulated_ranks < by_hop.simulated_ranks ? 1 : 0;
+    CHECK_THAT(known.step.value(), WithinRel(by_hop.step.value(), 1e-9));
+    CHECK(known.steps.size() == by_hop.steps.size());
+    folded += known.simulated_ranks < by_hop.simulated_ranks ? 1 : 0;
     if (i % 4 != 0) continue;
     simulated.solver = Solver::SimGrid;
-    CHECK_THAT(on_paper.step.value(), WithinRel(replay(plan, cluster, simulated).step.value(), 1e-6));
+    CHECK_THAT(known.step.value(), WithinRel(replay(plan, cluster, simulated).step.value(), 1e-6));
   }
   CHECK(with_collectives > 500);
   CHECK(folded > 200);
@@ -140,6 +143,10 @@ TEST_CASE("a collective beside other traffic, or on links that change, is not al
   in_groups.ops.back().grouping = kEachNode;
   CHECK_FALSE(detail::collectives_are_alone(in_groups, cluster));
 
+  Plan in_any_order = plan;
+  in_any_order.ops.front().random_order = true;
+  CHECK(replay(in_any_order, cluster, {.solver = Solver::Native, .max_iterations = 2}).simulated_ranks > 1);
+
   Plan copies = plan;
   copies.ops.back().grouping = kEachRank;
   copies.ops.back().body = Transfer{.from = {End::Kind::Device, {}}, .to = {End::Kind::Host, {}}, .bytes = 1e6};
@@ -154,11 +161,37 @@ TEST_CASE("a collective beside other traffic, or on links that change, is not al
   CHECK_FALSE(detail::collectives_are_alone(plan, slowed));
 }
 
+TEST_CASE("one rank of each speed stands for all where ranks meet in collectives alone", "[engine][collective]") {
+  const auto predicted = [](const char* strategy, int workers, const char* fidelity, const char* straggler) {
+    const Problem problem = prepare(
+        {.model = "resnet50",
+         .cluster = "g4dn.12xlarge",
+         .strategy = strategy,
+         .workers = workers,
+         .batch = {},
+         .settings = {{"memory", "ignore"}, {"solver", "native"}, {"fidelity", fidelity}, {"straggler", straggler}}});
+    return replay(problem.plan, problem.cluster, problem.options);
+  };
+  for (const char* strategy : {"horovod", "ddp", "fsdp"}) {
+    for (const int workers : {4, 6, 22}) {  // one node, two, and six of which the last has two GPUs
+      for (const char* straggler : {"1", "1.3"}) {
+        CAPTURE(strategy, workers, straggler);
+        const bool is_slow = workers > 4 && std::string(straggler) != "1";
+        const Prediction folded = predicted(strategy, workers, "folded", straggler);
+        CHECK(folded.simulated_ranks == (is_slow ? 2 : 1));
+        CHECK(folded.flows == 0);
+        CHECK(folded.collectives_alone > 0);
+        CHECK_THAT(folded.step.value(), WithinRel(predicted(strategy, workers, "fluid", straggler).step.value(), 1e-9));
+      }
+    }
+  }
+}
+
 TEST_CASE("what collectives took is kept for the next replay of the same ranks only", "[engine][collective]") {
   const Cluster cluster = lab_cluster(3, 2);
   const Cluster half = lab_cluster(2, 2);
   const auto step = [](const Cluster& on, std::shared_ptr<CollectiveAlone> kept) {
-    return replay(two_collectives(on), on, {.solver = Solver::Native, .on_paper = std::move(kept)}).step.value();
+    return replay(two_collectives(on), on, {.solver = Solver::Native, .alone = std::move(kept)}).step.value();
   };
   const auto kept = std::make_shared<CollectiveAlone>(cluster, two_collectives(cluster).ranks);
   const double first = step(cluster, kept);

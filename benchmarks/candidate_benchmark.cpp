@@ -20,7 +20,7 @@ void BM_Replayed(benchmark::State& state, const char* model, const char* strateg
 }
 
 /// The same where each candidate differs from the one before in one variable, as in a search: its messages take half
-/// the bytes, or all again. So many have been changed that hardly any sum of bytes was met before.
+/// the bytes, or all again. A collective whose bytes were met before is not computed again.
 void BM_OneVariableChanged(benchmark::State& state, const char* model, const char* strategy) {
   const Problem problem = prepare(bench::request(model, "g4dn.12xlarge", strategy, 64, {{"memory", "ignore"}}));
   const auto evaluator = replaying_evaluator(problem);

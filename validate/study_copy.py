@@ -12,12 +12,13 @@ def write_study(folder, study, line):
     if line:
         found = re.search(r"(?m)^settings:.*\n(?:(?: .*|\s*)\n)*", text)
         text = text[:found.end()] + line + text[found.end():] if found else text + "settings:\n" + line
-    for entry in os.scandir(VALIDATE):   # what studies name lies beside their folder
-        link = os.path.join(folder, entry.name)
-        if entry.is_dir() and entry.name != "studies" and not os.path.lexists(link):
+    tree = os.path.join(folder, "with-settings")   # what studies name lies beside their folder
+    os.makedirs(os.path.join(tree, "studies"), exist_ok=True)
+    for entry in os.scandir(VALIDATE):
+        link = os.path.join(tree, entry.name)
+        if entry.is_dir() and not os.path.lexists(link):
             os.symlink(entry.path, link)
-    os.makedirs(os.path.join(folder, "studies"), exist_ok=True)
-    path = os.path.join(folder, "studies", study + ".yaml")
+    path = os.path.join(tree, "studies", study + ".yaml")
     with open(path, "w") as file:
         file.write(text)
     return path

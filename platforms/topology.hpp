@@ -22,7 +22,7 @@ struct Link {
 
 /// What a transfer crosses.
 struct Path {
-  std::vector<LinkId> links;  ///< in order, each once; empty when source and destination share a memory
+  std::vector<LinkId> links;  ///< in order; empty when source and destination share a memory
   Seconds latency;            ///< one way, all links
   /// Most that one stream reaches: the smallest per_flow_cap on the way, and one NIC where a node has several.
   BytesPerSecond stream_cap{std::numeric_limits<double>::infinity()};

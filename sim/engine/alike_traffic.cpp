@@ -42,6 +42,11 @@ bool shares_links_inside(const Plan& plan, const Cluster& cluster) {
   return false;
 }
 
+/// Whether a path crosses a link more than once.
+bool crosses_twice(const Path& path) {
+  return std::set<LinkId>(path.links.begin(), path.links.end()).size() < path.links.size();
+}
+
 /// Whether whatever a plan sends, collectives and transfers, goes through one queue of the whole job, one at a time.
 bool sends_in_turn(const Plan& plan) {
   std::set<QueueId> queues;
@@ -82,19 +87,42 @@ std::string op_differs(const Plan& plan, const Op& op, const Cluster& cluster) {
 
 }  // namespace
 
+bool loops_cross_links_twice(const Plan& plan, const Cluster& cluster) {
+  if (std::none_of(plan.ops.begin(), plan.ops.end(),
+                   [&](const Op& op) { return op.kind() == OpKind::Collective && crosses_nodes(plan, op.grouping); }))
+    return false;
+  const std::vector<Place> ranks = first_node(plan);
+  const int node = ranks.front().node;
+  const Topology topology(cluster, {node}, gpus_in_use(ranks));
+  const auto loops = [&](const Place& one) {
+    return std::any_of(ranks.begin(), ranks.end(),
+                       [&](const Place& other) { return crosses_twice(topology.network_path(one, other)); });
+  };
+  return crosses_twice(topology.between_nodes(node, node)) || std::any_of(ranks.begin(), ranks.end(), loops);
+}
+
+bool have_token_buckets(const Cluster& cluster) {
+  return std::any_of(cluster.links.begin(), cluster.links.end(),
+                     [](const auto& named) { return named.second.service.burst.count > 0; });
+}
+
+bool slow_links_beside_compute(const Cluster& cluster) {
+  return std::any_of(cluster.links.begin(), cluster.links.end(),
+                     [](const auto& named) { return named.second.rate_beside_compute < 1.0; });
+}
+
 bool collectives_are_alone(const Plan& plan, const Cluster& cluster) {
   const auto is_apart = [](const Op& op) {
     return op.kind() == OpKind::Transfer || (op.kind() == OpKind::Collective && op.grouping != kWholeJob);
   };
-  const auto varies = [](const auto& named) {
-    return named.second.service.burst.count > 0 || named.second.rate_beside_compute < 1.0;
-  };
   return sends_in_turn(plan) && std::none_of(plan.ops.begin(), plan.ops.end(), is_apart) &&
-         std::none_of(cluster.links.begin(), cluster.links.end(), varies);
+         !have_token_buckets(cluster) && !slow_links_beside_compute(cluster);
 }
 
 std::string traffic_differs(const Plan& plan, const Cluster& cluster, bool equally_fast) {
   const Traffic traffic(plan, cluster);
+  if (!equally_fast && !traffic.between.empty() && slow_links_beside_compute(cluster))
+    return "nodes of different speed compute, and slow down links, at different times";
   if (traffic.mixed && !equally_fast)
     return "what nodes of different speed do inside shares links with collectives between them";
   std::set<std::pair<GroupingId, CollectiveKind>> seen;

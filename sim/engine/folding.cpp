@@ -83,11 +83,11 @@ bool equally_fast(const Plan& plan, const Cluster& cluster) {
 /// go on.
 bool keeps_queues(const Cluster& cluster, const Plan& plan) {
   const auto keeps = [](const PortService& service) {
-    return service.queueing_delay.value() > 0.0 || service.passing_delay.value() > 0.0 || service.turn.count > 0 ||
-           service.burst.count > 0;
+    return service.queueing_delay.value() > 0.0 || service.passing_delay.value() > 0.0 || service.turn.count > 0;
   };
   const auto sends_ahead = [&](int node) { return cluster.group_of(node).cpu.send_ahead.value() > 0.0; };
-  return std::any_of(cluster.links.begin(), cluster.links.end(),
+  return have_token_buckets(cluster) ||
+         std::any_of(cluster.links.begin(), cluster.links.end(),
                      [&](const auto& named) { return keeps(named.second.service); }) ||
          std::any_of(plan.nodes.begin(), plan.nodes.end(), sends_ahead) ||
          std::any_of(plan.servers.begin(), plan.servers.end(),
@@ -151,9 +151,19 @@ std::string servers_tell_apart(const Plan& plan, const Cluster& cluster) {
   return {};
 }
 
+/// Why the nodes of a plan may not stand for each other with SimGrid, whose routes take a link once. Empty when they
+/// may.
+std::string obstacle_to_simgrid(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed) {
+  if (!fixed.empty()) return "on links of parameter servers SimGrid counts a flow once, whomever it stands for";
+  if (loops_cross_links_twice(plan, cluster))
+    return "SimGrid counts a flow once on half-duplex links and in the host's memory, though nodes send and receive";
+  return {};
+}
+
 /// Empty when folding is exact, else why it is not.
 std::string obstacle(const Plan& plan, const Cluster& cluster, const std::set<int>& fixed) {
   if (plan.steps_vary()) return "every rank draws how long its steps take";
+  if (have_token_buckets(cluster)) return "nodes pause at different times, which token buckets of links tell apart";
   if (!fixed.empty())
     if (std::string why = servers_tell_apart(plan, cluster); !why.empty()) return why;
   if (std::string why = queues_join_nodes(plan); !why.empty()) return why;
@@ -268,8 +278,7 @@ Folding choose_folding(const Plan& plan, const Cluster& cluster, const ReplayOpt
   const std::set<int> fixed = fixed_nodes(plan);
   // Below three nodes there is too little to save.
   std::string why_not = plan.nodes.size() <= 2 ? "the job has no more than two" : obstacle(plan, cluster, fixed);
-  if (why_not.empty() && !fixed.empty() && options.solver != Solver::Native)
-    why_not = "on links of parameter servers SimGrid counts a flow once, whomever it stands for";
+  if (why_not.empty() && options.solver != Solver::Native) why_not = obstacle_to_simgrid(plan, cluster, fixed);
   Folding out = why_not.empty() ? folded_by_class(plan, cluster, fixed) : all;
   out.collectives_alone = all.collectives_alone;
   if (unrecorded_native) fold_ranks(plan, cluster, out);

@@ -10,8 +10,6 @@
 #include "sim/engine/engine.hpp"
 #include "sim/plan/alike_nodes.hpp"
 #include "sim/plan/compile.hpp"
-#include "sim/plan/countdown.hpp"
-#include "sim/plan/service_queue.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/lab.hpp"
 
@@ -295,6 +293,23 @@ Plan draw_plan(const Cluster& cluster, int per_node, Random& random) {
   return plan;
 }
 
+/// Links that both directions share, links that compute slows down, ports where first bytes wait, token buckets, and
+/// host memory that all has to pass.
+void draw_links(Cluster& cluster, Random& random) {
+  for (auto& [name, link] : cluster.links) {
+    link.full_duplex = random.below(3) != 0;
+    if (random.below(6) == 0) link.rate_beside_compute = 0.5 + 0.5 * random.unit();
+    if (random.below(8) == 0) link.service.queueing_delay = Seconds{1e-4 * random.unit()};
+    if (random.below(12) == 0) link.service.burst = Bytes{1 + static_cast<std::int64_t>(random.below(1'000'000))};
+  }
+  if (random.below(4) != 0) return;
+  LinkClass memory;
+  memory.name = "memory";
+  memory.bandwidth = BytesPerSecond{1e9 * (0.5 + random.unit())};
+  cluster.links["memory"] = memory;
+  for (NodeGroup& group : cluster.groups) group.fabric.memory_link = "memory";
+}
+
 /// Among what crosses nodes is a double tree, and not that alone.
 bool has_tree_beside_others(const Plan& plan) {
   const auto crosses = [&](const Op& op) { return detail::crosses_nodes(plan, op.grouping); };
@@ -341,28 +356,26 @@ TEST_CASE("random plans with groups fold as they are simulated in full, by both 
   CHECK(100 * shorter <= with_trees);
 }
 
-TEST_CASE("predecessors are counted by iteration, as far as there are any before it", "[groups]") {
-  Countdown countdown({{0, {0, 2}}, {1, {1, 0}}});
-  CHECK(countdown.left(0, 0) == 0);
-  CHECK(countdown.left(0, 1) == 1);
-  CHECK(countdown.left(1, 1) == 2);
-  CHECK_FALSE(countdown.tell(1, 1));
-  CHECK(countdown.tell(1, 1));
-  CHECK(countdown.left(1, 0) == 2);
-}
-
-TEST_CASE("a queue serves what fits, a strict one looks behind what does not", "[groups]") {
-  const auto served = [](const Queue& queue) {
-    ServiceQueue<char> service(queue);
-    service.wait(1, 0, 'a', {1.0, 6.0});
-    service.wait(0, 1, 'b', {1.0, 5.0});
-    service.wait(1, 2, 'c', {1.0, 4.0});
-    std::string out;
-    while (const auto next = service.next()) out += *next;
-    return out;
-  };
-  CHECK(served({.slots = 1}) == "b");
-  CHECK(served({.slots = 2}) == "ba");
-  CHECK(served({.slots = 0, .credit = 9.0}) == "ba");  // 5 of 9 are used: one more may start
-  CHECK(served({.slots = 0, .credit = 9.0, .strict = true}) == "bc");
+TEST_CASE("random plans fold exactly on links of any kind, by both solvers", "[groups][fidelity]") {
+  Random random(21);
+  std::array<int, 2> folded{};
+  constexpr int kPlans = 3000;
+  for (int i = 0; i < kPlans; ++i) {
+    Cluster cluster = draw_cluster(1 + static_cast<int>(random.below(4)), random);
+    draw_links(cluster, random);
+    const Plan plan = draw_plan(cluster, cluster.groups.front().gpus, random);
+    const double full =
+        replay(plan, cluster, {.fidelity = Fidelity::Fluid, .solver = Solver::Native, .max_iterations = 1})
+            .step.value();
+    for (const Solver solver : {Solver::Native, Solver::SimGrid}) {
+      const Prediction chosen = replay(plan, cluster, {.solver = solver, .max_iterations = 1});
+      if (chosen.fidelity != Fidelity::Folded) continue;
+      ++folded.at(solver == Solver::Native ? 0 : 1);
+      CAPTURE(i, solver == Solver::Native);
+      CHECK(chosen.step.value() <= (1.0 + 1e-6) * full);
+      CHECK(chosen.step.value() >= (1.0 - (has_tree_beside_others(plan) ? 0.02 : 1e-6)) * full);
+    }
+  }
+  CHECK(folded[0] > kPlans / 5);
+  CHECK(folded[1] > kPlans / 15);
 }

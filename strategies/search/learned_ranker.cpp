@@ -54,7 +54,7 @@ PriorKnowledge prior_of(RankerKind kind, const std::optional<TransferSource>& so
   if (simulated_feature(kind) && worth.simulator > 0.0)
     simulator = {{{.kind = RankerKind::Linear, .ranker = simulator_of(kind)}}, worth.simulator};
   if (!source) return simulator;
-  const PriorKnowledge learned{detail::members_of(kind, source->ranker), worth.source};
+  PriorKnowledge learned{detail::members_of(kind, source->ranker), worth.source};
   if (simulator.members.empty()) return learned;
   PriorKnowledge out{{}, learned.worth + simulator.worth};
   append_scaled(out.members, learned.members, learned.worth / out.worth, source->deviation);
@@ -86,7 +86,8 @@ std::shared_ptr<const Ranker> learned_ranker(RankerKind kind, const std::vector<
   Members members;
   append_scaled(members, {{.kind = kind, .ranker = std::move(fitted)}}, share, deviation);
   append_scaled(members, prior.members, 1.0 - share, deviation_of(examples, *detail::mixture(prior.members)));
-  return detail::mixture(with_all_shares(members.empty() ? prior.members : std::move(members)));
+  if (members.empty()) members = prior.members;
+  return detail::mixture(with_all_shares(std::move(members)));
 }
 
 }  // namespace simsync

@@ -25,21 +25,19 @@ bool shares_links_inside(const Plan& plan, const Cluster& cluster) {
   const Topology topology(cluster, {host.node}, gpus_in_use(ranks));
   std::vector<int> gpus;
   for (const Place& rank : ranks) gpus.push_back(rank.gpu);
-  std::set<LinkId> leaving;
-  const auto note = [&](const Path& path) { leaving.insert(path.links.begin(), path.links.end()); };
-  const auto shares = [&](const Path& path) {
-    return std::any_of(path.links.begin(), path.links.end(), [&](LinkId link) { return leaving.contains(link); });
-  };
-  for (const Place& one : ranks)
-    for (const Place& other : ranks) note(topology.network_path(one, other));
+  std::vector<Path> leaving;
+  std::vector<Path> inside;
   for (const Place& one : ranks) {
-    if (shares(topology.path(one, host)) || shares(topology.path(host, one))) return true;
+    inside.push_back(topology.path(one, host));
+    inside.push_back(topology.path(host, one));
     for (const Place& other : ranks) {
+      leaving.push_back(topology.network_path(one, other));
       if (other.gpu == one.gpu) continue;
-      if (shares(topology.path(one, other)) || shares(topology.ring_path(one, other, gpus))) return true;
+      inside.push_back(topology.path(one, other));
+      inside.push_back(topology.ring_path(one, other, gpus));
     }
   }
-  return false;
+  return share_links(leaving, inside);
 }
 
 /// Whether a path crosses a link more than once.
@@ -87,10 +85,13 @@ std::string op_differs(const Plan& plan, const Op& op, const Cluster& cluster) {
 
 }  // namespace
 
+bool has_collectives_between_nodes(const Plan& plan) {
+  return std::any_of(plan.ops.begin(), plan.ops.end(),
+                     [&](const Op& op) { return op.kind() == OpKind::Collective && crosses_nodes(plan, op.grouping); });
+}
+
 bool loops_cross_links_twice(const Plan& plan, const Cluster& cluster) {
-  if (std::none_of(plan.ops.begin(), plan.ops.end(),
-                   [&](const Op& op) { return op.kind() == OpKind::Collective && crosses_nodes(plan, op.grouping); }))
-    return false;
+  if (!has_collectives_between_nodes(plan)) return false;
   const std::vector<Place> ranks = first_node(plan);
   const int node = ranks.front().node;
   const Topology topology(cluster, {node}, gpus_in_use(ranks));

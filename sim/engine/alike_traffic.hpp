@@ -1,5 +1,5 @@
-// Whether collectives share links with anything else, and whether nodes differ in what they send and receive. Private
-// to sim.
+// Whether collectives share links with anything else, whether nodes differ in what they send and receive, and which
+// links tell nodes apart. Private to sim.
 #pragma once
 #include <string>
 
@@ -7,6 +7,9 @@
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
+
+/// Whether some group of ranks on several nodes has a collective.
+bool has_collectives_between_nodes(const Plan& plan);
 
 /// Whether what leaves a node in a collective crosses a link of its own again when it comes back into it, as it does
 /// where the node stands for others: a half-duplex link, or the memory of the host.

@@ -86,8 +86,7 @@ bool keeps_queues(const Cluster& cluster, const Plan& plan) {
     return service.queueing_delay.value() > 0.0 || service.passing_delay.value() > 0.0 || service.turn.count > 0;
   };
   const auto sends_ahead = [&](int node) { return cluster.group_of(node).cpu.send_ahead.value() > 0.0; };
-  return have_token_buckets(cluster) ||
-         std::any_of(cluster.links.begin(), cluster.links.end(),
+  return std::any_of(cluster.links.begin(), cluster.links.end(),
                      [&](const auto& named) { return keeps(named.second.service); }) ||
          std::any_of(plan.nodes.begin(), plan.nodes.end(), sends_ahead) ||
          std::any_of(plan.servers.begin(), plan.servers.end(),
@@ -196,14 +195,13 @@ Folding folded_by_class(const Plan& plan, const Cluster& cluster, const std::set
 /// Whether more than each node, each rank and the whole job matters to ranks: they have groups besides, or collectives
 /// leave the nodes.
 bool has_groups_besides(const Plan& plan) {
-  return plan.groupings.size() != kWholeJob + 1 || std::any_of(plan.ops.begin(), plan.ops.end(), [&](const Op& op) {
-           return op.kind() == OpKind::Collective && crosses_nodes(plan, op.grouping);
-         });
+  return plan.groupings.size() != kWholeJob + 1 || has_collectives_between_nodes(plan);
 }
 
 /// Ranks of the simulated nodes that stand for others, if there are any.
 void fold_ranks(const Plan& plan, const Cluster& cluster, Folding& folding) {
-  if (keeps_queues(cluster, plan) || (folding.by_node && has_groups_besides(plan))) return;
+  if (have_token_buckets(cluster) || keeps_queues(cluster, plan) || (folding.by_node && has_groups_besides(plan)))
+    return;
   const RankOrbits all = find_rank_orbits(plan, cluster, folding.by_node);
   if (all.empty()) return;
   folding.fidelity = Fidelity::Folded;

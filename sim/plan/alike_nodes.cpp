@@ -49,12 +49,7 @@ struct TreeHops {
   }
   /// Whether a hop inside the node shares a link with one that leaves it.
   [[nodiscard]] bool share_links() const {
-    std::set<LinkId> leaving;
-    for (const Path& path : outside) leaving.insert(path.links.begin(), path.links.end());
-    const auto shares = [&](const Path& path) {
-      return std::any_of(path.links.begin(), path.links.end(), [&](LinkId link) { return leaving.contains(link); });
-    };
-    return std::any_of(down.begin(), down.end(), shares) || std::any_of(up.begin(), up.end(), shares);
+    return detail::share_links(outside, down) || detail::share_links(outside, up);
   }
 
   Place first;
@@ -77,6 +72,14 @@ std::string trees_differ(const Plan& plan, std::span<const int> group, const Clu
 }
 
 }  // namespace
+
+bool share_links(const std::vector<Path>& some, const std::vector<Path>& others) {
+  std::set<LinkId> links;
+  for (const Path& path : some) links.insert(path.links.begin(), path.links.end());
+  return std::any_of(others.begin(), others.end(), [&](const Path& path) {
+    return std::any_of(path.links.begin(), path.links.end(), [&](LinkId link) { return links.contains(link); });
+  });
+}
 
 bool crosses_nodes(const Plan& plan, GroupingId grouping) {
   const Grouping& groups = plan.grouping(grouping);

@@ -2,12 +2,17 @@
 #pragma once
 #include <span>
 #include <string>
+#include <vector>
 
 #include "platforms/cluster.hpp"
+#include "platforms/topology.hpp"
 #include "sim/plan/collectives.hpp"
 #include "sim/plan/plan.hpp"
 
 namespace simsync::detail {
+
+/// Whether one of some paths crosses a link that one of the others crosses, too.
+bool share_links(const std::vector<Path>& some, const std::vector<Path>& others);
 
 /// Whether a group has ranks on several nodes.
 bool crosses_nodes(const Plan& plan, GroupingId grouping);

@@ -372,8 +372,10 @@ TEST_CASE("random plans fold exactly on links of any kind, by both solvers", "[g
       if (chosen.fidelity != Fidelity::Folded) continue;
       ++folded.at(solver == Solver::Native ? 0 : 1);
       CAPTURE(i, solver == Solver::Native);
-      CHECK(chosen.step.value() <= (1.0 + 1e-6) * full);
-      CHECK(chosen.step.value() >= (1.0 - (has_tree_beside_others(plan) ? 0.02 : 1e-6)) * full);
+      const double rounding = solver == Solver::Native ? 1e-8 : 1e-6;
+      CHECK(chosen.step.value() <= (1.0 + rounding) * full);
+      // Beside a double tree as in the test above.
+      CHECK(chosen.step.value() >= (1.0 - (has_tree_beside_others(plan) ? 0.02 : rounding)) * full);
     }
   }
   CHECK(folded[0] > kPlans / 5);

@@ -75,7 +75,7 @@ void list_settings(const std::string& cluster) {
          "step_variation=SHARE  coefficient of variation of the compute of every worker's steps\n"
          "compute_error=0.1     standard deviation of how far the compute of a step may be off (of its logarithm)\n"
          "network_error=0.3     the same of all that is not compute\n"
-         "steps_per_worker=N    steps of each worker to simulate where they vary or workers run at their own pace\n"
+         "steps_per_worker=N    steps of each worker to simulate where they vary or workers are asynchronous\n"
          "                      (default: 60 to 300, until the standard error of their mean is 1 %)\n"
          "seed=N                for what is drawn: by strategies, and in workers' steps\n"
          "model.NAME=N          a parameter of the model's file, such as model.length=4096\n"

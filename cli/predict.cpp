@@ -93,7 +93,7 @@ void print_summary(const PredictedRow& row, const Prediction& prediction, const 
 }
 
 /// The verdict first, so that the replays of what_if, which may take several times as long as the prediction did, come
-/// before any text. Workers at their own pace have no step in common, so no path through one either.
+/// before any text. Asynchronous workers have no step in common, so no path through one either.
 void print_explanation(std::ostream& out, const Problem& problem, const Prediction& prediction) {
   if (!problem.plan.in_lock_step()) {
     out << pace_text(problem, prediction);

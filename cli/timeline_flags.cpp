@@ -76,7 +76,7 @@ void add_timeline_flags(CLI::App& command, TimelineFlags& flags) {
       ->needs(file);
   command
       .add_option("--timeline-steps", flags.steps,
-                  "How many of the last steps it shows, or 'all' (default: 1; all of workers at their own pace)")
+                  "How many of the last steps it shows, or 'all' (default: 1; all of asynchronous workers)")
       ->check(steps_or_all())
       ->needs(file);
 }

@@ -10,7 +10,7 @@ namespace simsync {
 struct TimelineFlags {
   std::string file;
   std::string ranks;  ///< `all`, or numbers of ranks separated by commas; empty: one of each kind
-  std::string steps;  ///< `all`, or how many of the last; empty: the last, or all of workers at their own pace
+  std::string steps;  ///< `all`, or how many of the last; empty: the last, or all of asynchronous workers
   [[nodiscard]] bool given() const { return !file.empty(); }
 };
 

@@ -72,7 +72,7 @@ struct Profile {
   std::vector<LayerTime> layers;  ///< seconds by LayerId: the median of `steps`, or their mean, where they are kept
   /// Several measured steps kept apart, so that variance survives; empty when only a mean is known.
   std::vector<std::vector<LayerTime>> steps;
-  /// Coefficient of variation of the compute of a step, besides what `steps` differ by; for workers at their own pace.
+  /// Coefficient of variation of the compute of a step, besides what `steps` differ by; for asynchronous workers.
   double variation = 0.0;
   std::uint64_t seed = 1;  ///< of what such workers draw
   Seconds update;          ///< applying the optimizer to all variables on the device

@@ -25,8 +25,7 @@ Answer EnginePredictor::answer(const PredictRequest& request) {
 ClosedNetwork EnginePredictor::network(const PredictRequest& request) {
   const Problem problem = prepare(request, inputs_);
   if (problem.plan.in_lock_step())
-    throw PlanError("saturation is of workers at their own pace, and '" + request.strategy +
-                    "' runs in lock step here");
+    throw PlanError("saturation is of asynchronous workers, and '" + request.strategy + "' runs in lock step here");
   return closed_network(problem.plan, problem.cluster);
 }
 

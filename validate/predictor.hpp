@@ -22,7 +22,7 @@ public:
   virtual Seconds step_time(const PredictRequest& request) = 0;
   /// The same with its interval, which takes longer. @throws as step_time() does.
   virtual Answer answer(const PredictRequest& request) { return {step_time(request), std::nullopt}; }
-  /// What a round of one worker at its own pace goes through. @throws besides these PlanError where there is no closed
+  /// What a round of one asynchronous worker goes through. @throws besides these PlanError where there is no closed
   /// form.
   virtual ClosedNetwork network(const PredictRequest& request);
 };

@@ -64,7 +64,7 @@ private:
     executor_ = std::make_unique<Executor>(roles_, how, inbox_, links_, buffers_, device_);
     meeting_.wait_for_all();
     const AgentRecord record = executor_->run();
-    // Who is at its own pace may be through long before the others, each step of which has the timeout of its own.
+    // Who is asynchronous may be through long before the others, each step of which has the timeout of its own.
     const double patience = plan_.in_lock_step() ? timeout : timeout * iterations;
     const auto texts = meeting_.gather(to_text(record), patience);
     if (options_.self != 0) return std::nullopt;

@@ -72,7 +72,7 @@ private:
   void start_collective(const Instance& instance, int iteration);
   void ended(const Instance& instance, int iteration, double at);
   void count_off(int iteration, std::int64_t parts = 1);
-  /// The iteration that this rank has ended: its own, or the newest, where it was left behind.
+  /// The iteration that this rank has ended: its own, or the newest, where others did not wait for it.
   int catch_up(const Instance& ended, int iteration);
   /// What `rank` does here from its step `from`, which it has ended, to the newest one counts as done.
   void leave_out(int rank, int from, int newest);

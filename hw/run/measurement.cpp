@@ -50,7 +50,7 @@ std::vector<double> over_agents(const std::vector<AgentRecord>& records, std::ve
   return out;
 }
 
-/// Ends of steps of ranks at their own pace, as long as all of them are at work.
+/// Ends of steps of asynchronous ranks, as long as all of them are at work.
 void find_pace(const std::vector<AgentRecord>& records, Measurement& out) {
   std::vector<std::pair<double, std::size_t>> ends;
   std::size_t ranks = 0;

@@ -20,7 +20,7 @@ struct MeasuredSpan {
 Seconds quantile_of(std::vector<Seconds> times, double share);
 
 struct Measurement {
-  /// Every measured step, warm-up left out. Of ranks at their own pace: what all together take for as many steps as
+  /// Every measured step, warm-up left out. Of asynchronous ranks: what all together take for as many steps as
   /// there are ranks, one such batch after the other, until the first rank has ended its last step.
   std::vector<Seconds> steps;
   /// The same steps without what passes before anything of them starts: from the first start of an op to the end, where
@@ -28,8 +28,8 @@ struct Measurement {
   std::vector<Seconds> active;
   std::vector<Seconds> timed;       ///< of the same steps: what the timed ops of the slowest agent took together
   std::vector<MeasuredSpan> spans;  ///< of the last two iterations that are timed, by start
-  std::vector<Seconds> rank_steps;  ///< of ranks at their own pace: the mean step of each; else empty
-  std::vector<double> staleness;    ///< see WorkerPace; empty where late ranks are left behind
+  std::vector<Seconds> rank_steps;  ///< of asynchronous ranks: the mean step of each; else empty
+  std::vector<double> staleness;    ///< see WorkerPace; empty where steps do not wait for late ranks
   bool has_backups = false;         ///< steps went on without late ranks (ProgressPolicy::global_step)
   bool vary = false;                ///< ranks drew how long their steps take (Plan::steps_vary)
   std::int64_t checked = 0;         ///< results that were compared with what they should be
@@ -38,7 +38,7 @@ struct Measurement {
 
   /// The value below which `share` of the steps lie, interpolated. `steps` must not be empty.
   [[nodiscard]] Seconds quantile(double share) const { return quantile_of(steps, share); }
-  /// The median step, or the mean of those that vary; of ranks at their own pace the time in which each ends one on
+  /// The median step, or the mean of those that vary; of asynchronous ranks the time in which each ends one on
   /// average, by their rates together.
   [[nodiscard]] Seconds step() const;
   /// Of the mean of steps that vary, relative: see relative_error. 0: step() is a median.
@@ -65,7 +65,7 @@ std::string to_text(const Measurement& measurement);
 Measurement measurement(const std::string& text);
 
 /// `vary` as in Measurement. An iteration ends when it has ended everywhere; the first `warm_up` steps are left out,
-/// and the last one, in which everything is compared. Of ranks at their own pace the first fifth of all steps is left
+/// and the last one, in which everything is compared. Of asynchronous ranks the first fifth of all steps is left
 /// out, whatever `warm_up` is, and what comes after the first rank has ended its last step.
 Measurement merge(const std::vector<AgentRecord>& records, int warm_up, bool vary);
 

@@ -1,4 +1,4 @@
-// Workers at their own pace, in words: how stale they are, and what the closed form says beside the simulation.
+// Asynchronous workers, in words: how stale they are, and what the closed form says beside the simulation.
 #pragma once
 #include <string>
 
@@ -7,10 +7,10 @@
 
 namespace simsync {
 
-/// Several lines, the last one ended. `prediction` is of the problem's plan, whose workers are at their own pace.
+/// Several lines, the last one ended. `prediction` is of the problem's plan, whose workers are asynchronous.
 std::string pace_text(const Problem& problem, const Prediction& prediction);
 
-/// What workers at their own pace keep busy most of the time.
+/// What asynchronous workers keep busy most of the time.
 struct PaceLimit {
   std::string name;   ///< `compute`, `server CPU`, `network of the servers`, `links`
   double busy = 0.0;  ///< its share of the time, the busiest one's

@@ -9,9 +9,14 @@
 namespace simsync::detail {
 
 void NetworkEvents::clear_events() {
-  SIMSYNC_ASSERT(starting_.empty() && ended_.empty());
   numbers_ = started_ = in_flight_ = work_ = 0;
+  happening_ = false;
   delays_ = {};
+  at_once_.clear();
+  due_.clear();
+  starting_.clear();
+  ended_.clear();
+  told_.clear();
 }
 
 void NetworkEvents::push(const Delay& delay) {
@@ -55,11 +60,22 @@ void NetworkEvents::begin_events(Handler handler, std::function<void()> instant_
 }
 
 void NetworkEvents::end_events() {
+  SIMSYNC_ASSERT(delays_.empty() && starting_.empty() && ended_.empty());
   handler_ = nullptr;
   instant_over_ = nullptr;
 }
 
 void NetworkEvents::happen() {
+  try {
+    tell_all();
+  } catch (...) {
+    clear_events();
+    end_events();
+    throw;
+  }
+}
+
+void NetworkEvents::tell_all() {
   happening_ = true;
   while (end_delays() || tell_ends()) {
     while (end_delays()) {

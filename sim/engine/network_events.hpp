@@ -39,7 +39,7 @@ protected:
   void end_events();
   /// A flow has ended at this instant; happen() will tell.
   void note_end(const End& end) { ended_.push_back(end); }
-  /// Hands over all that is due now.
+  /// Hands over all that is due now. What a handler throws ends the run: nothing more is told of it.
   void happen();
   /// When the next delay ends; infinite: none is left.
   [[nodiscard]] double next_delay() const;
@@ -63,6 +63,7 @@ private:
   /// The end of the flow is about to be told: it crosses no link any more.
   virtual void forget(const End& end) = 0;
 
+  void tell_all();
   bool end_delays();
   bool tell_ends();
   void push(const Delay& delay);

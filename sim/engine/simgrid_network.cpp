@@ -10,12 +10,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <map>
 #include <simgrid/kernel/Timer.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
 #include <string>
+#include <utility>
 
 #include "base/error.hpp"
 #include "sim/engine/network_events.hpp"
@@ -115,7 +117,8 @@ struct SimGridNetwork::State {
   };
   std::map<int, Change> changed;  ///< by link
   double origin = 0.0;
-  double woken_at = -1.0;  ///< the last date that happen() is to be called at
+  double woken_at = -1.0;     ///< the last date that happen() is to be called at
+  std::exception_ptr thrown;  ///< by a handler; SimGrid must come to an end by itself before it goes on
 
   std::vector<std::vector<Flow*>> across;  ///< by link
   std::vector<std::unique_ptr<Flow>> flows;
@@ -125,6 +128,7 @@ struct SimGridNetwork::State {
   void go_to(double date);  ///< with nothing under way
   s4u::Link* cap_link(double cap);
   Flow& free_flow();
+  void free_all_flows();
   void widen(const PathHost& path, bool wide);
 };
 
@@ -142,7 +146,7 @@ SimGridNetwork::SimGridNetwork() : state_(std::make_unique<State>()) {
   state_->engine = std::make_unique<s4u::Engine>(&argc, argv.data());
   s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
     auto* flow = activity.get_data<Flow>();
-    if (flow == nullptr) return;
+    if (flow == nullptr || state_->thrown) return;
     flow->has_ended = true;
     note_end({.number = flow->number, .flow = flow->slot, .token = flow->token});
     wake_at(clock());
@@ -272,7 +276,12 @@ void SimGridNetwork::wake_at(double date) {
   state_->woken_at = date;
   simgrid::kernel::timer::Timer::set(date, [this] {
     state_->woken_at = -1.0;
-    happen();
+    if (state_->thrown) return;
+    try {
+      happen();
+    } catch (...) {
+      state_->thrown = std::current_exception();
+    }
   });
 }
 
@@ -285,6 +294,14 @@ Flow& SimGridNetwork::State::free_flow() {
   Flow& flow = *flows[static_cast<std::size_t>(free_flows.back())];
   free_flows.pop_back();
   return flow;
+}
+
+void SimGridNetwork::State::free_all_flows() {
+  free_flows.clear();
+  for (const auto& flow : flows) {
+    flow->comm.reset();
+    free_flows.push_back(flow->slot);
+  }
 }
 
 void SimGridNetwork::launch(const Start& wanted) {
@@ -339,6 +356,10 @@ std::size_t SimGridNetwork::flows_across(int link) const {
 void SimGridNetwork::run(Handler handler, std::function<void()> instant_over) {
   begin_events(std::move(handler), std::move(instant_over));
   state_->engine->run();
+  if (const std::exception_ptr thrown = std::exchange(state_->thrown, nullptr)) {
+    state_->free_all_flows();
+    std::rethrow_exception(thrown);
+  }
   end_events();
 }
 

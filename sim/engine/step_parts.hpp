@@ -32,7 +32,7 @@ std::vector<StepPart> step_parts(const Problem& problem, const Prediction& recor
 /// Nodes that compute more slowly than the median node: `node3`, `node3, node5`; empty: none does.
 std::string slow_nodes(const Problem& problem);
 
-/// What limits the step and its share of it, such as `59 % ring on ethernet`. Of workers at their own pace: what is
+/// What limits the step and its share of it, such as `59 % ring on ethernet`. Of asynchronous workers: what is
 /// busy most of the time. Without a record (Prediction::recorded), compute or communication, whichever takes more.
 /// Cost: one critical path.
 std::string limit_phrase(const Problem& problem, const Prediction& prediction);

@@ -20,7 +20,7 @@ struct ComparedSide {
   const Problem& problem;
   const Prediction& prediction;
   const Explanation& explanation;
-  const std::vector<StepPart>& parts;  ///< empty where workers are at their own pace
+  const std::vector<StepPart>& parts;  ///< empty where workers are asynchronous
 };
 
 /// What leaves or enters the busiest NIC of the nodes in a step.

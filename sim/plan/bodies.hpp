@@ -64,7 +64,7 @@ inline constexpr double kWhole = std::numeric_limits<double>::infinity();
 struct Compute {
   Seconds duration;                ///< on a device of speed 1
   std::vector<ComputePart> parts;  ///< may be empty
-  /// How long it took in each step that was profiled, `duration` being the mean; a rank at its own pace draws one step
+  /// How long it took in each step that was profiled, `duration` being the mean; an asynchronous rank draws one step
   /// for all ops.
   std::vector<Seconds> samples;
 };

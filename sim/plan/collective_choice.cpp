@@ -17,10 +17,10 @@ std::vector<CollectiveAlgorithm> candidates(CollectivePrimitive primitive, Colle
   if (asked == CollectiveAlgorithm::Best) {
     std::vector<CollectiveAlgorithm> all{CollectiveAlgorithm::Ring, CollectiveAlgorithm::DoubleBinaryTree,
                                          CollectiveAlgorithm::HalvingDoubling, CollectiveAlgorithm::BroadcastReduce};
-    if (costs.shape.alike()) all.push_back(CollectiveAlgorithm::Hierarchical);
+    if (costs.alike()) all.push_back(CollectiveAlgorithm::Hierarchical);
     return all;
   }
-  if (asked == CollectiveAlgorithm::Hierarchical && !costs.shape.alike()) return {CollectiveAlgorithm::Ring};
+  if (asked == CollectiveAlgorithm::Hierarchical && !costs.alike()) return {CollectiveAlgorithm::Ring};
   return {asked};
 }
 

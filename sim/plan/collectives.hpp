@@ -130,6 +130,11 @@ struct GroupCosts {
   CollectiveAlgorithm library = CollectiveAlgorithm::Auto;
   /// What Best goes by; none: collective_time.
   std::shared_ptr<CollectiveAlone> alone;
+  /// Whether each group that runs the collective at the same time, too, has as many ranks on all of its nodes: one
+  /// algorithm is chosen for them all.
+  bool others_alike = true;
+
+  [[nodiscard]] bool alike() const { return shape.alike() && others_alike; }
 };
 
 /// How a collective of a certain size runs.
@@ -142,7 +147,7 @@ struct CollectiveChoice {
 /// The algorithm that runs where `asked` is wished for, and the protocol of the cluster that is fastest for it by
 /// collective_time. Auto: that of the cluster's library, or what NCCL's tuner would choose on that hardware
 /// (nccl_choice), whether or not it is the fastest. Best: the fastest algorithm by CollectiveAlone. Hierarchical over
-/// nodes with unequal numbers of ranks: ring. The first of equals.
+/// nodes with unequal numbers of ranks, of this group or of another that runs it: ring. The first of equals.
 CollectiveChoice choose(CollectivePrimitive primitive, CollectiveAlgorithm asked, const GroupCosts& costs,
                         double bytes);
 

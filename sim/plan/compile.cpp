@@ -51,8 +51,28 @@ std::vector<Place> PlanWriter::places(GroupingId grouping) const {
   return out;
 }
 
+GroupCosts PlanWriter::collective_costs(GroupingId grouping) const {
+  GroupCosts out = group_costs(cluster, places(grouping));
+  const Grouping& groups = plan.grouping(grouping);
+  for (int group = 1; group < groups.count() && out.others_alike; ++group)
+    out.others_alike = group_shape(plan, groups.ranks(group)).alike();
+  return out;
+}
+
+void PlanWriter::note(const std::string& text) {
+  if (std::find(plan.notes.begin(), plan.notes.end(), text) == plan.notes.end()) plan.notes.push_back(text);
+}
+
+void PlanWriter::note_ring(const GroupCosts& costs, CollectiveAlgorithm asked) {
+  if (asked == CollectiveAlgorithm::Hierarchical && !costs.alike())
+    note("a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here");
+}
+
 bool PlanWriter::spans_nodes() const {
-  return group_shape(plan, plan.grouping(replicas).ranks(0)).nodes() > 1;
+  const Grouping& groups = plan.grouping(replicas);
+  for (int group = 0; group < groups.count(); ++group)
+    if (group_shape(plan, groups.ranks(group)).nodes() > 1) return true;
+  return false;
 }
 
 CpuClass PlanWriter::slowest_host() const {

@@ -77,19 +77,12 @@ OpId add_wait(PlanWriter& writer, GroupingId grouping, const Bucket& bucket, con
   return writer.add(std::move(wait));
 }
 
-/// Says what runs otherwise than was asked for, and what the framework itself would refuse.
-void note_differences(PlanWriter& writer, const std::vector<Sent>& sent) {
-  const GroupShape group = group_shape(writer.plan, writer.plan.grouping(writer.replicas).ranks(0));
-  const auto hierarchical = [](const Sent& one) {
-    return !one.sparse && one.algorithm == CollectiveAlgorithm::Hierarchical;
-  };
-  if (!group.alike() && std::any_of(sent.begin(), sent.end(), hierarchical))
-    writer.plan.notes.emplace_back(
-        "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here");
+/// Says what the framework itself would refuse.
+void note_refused(PlanWriter& writer, const std::vector<Sent>& sent) {
   const bool autodist = writer.strategy.graph.fusion.kind == FusionKind::Groups;
-  if (autodist && group.nodes() > 1 &&
+  if (autodist && writer.spans_nodes() &&
       std::any_of(sent.begin(), sent.end(), [](const Sent& one) { return one.sparse; }))
-    writer.plan.notes.emplace_back(
+    writer.note(
         "rows of sparse variables are all-gathered; AutoDist refuses that over several nodes "
         "(sparse_as_dense=true all-reduces the tables)");
 }
@@ -101,7 +94,7 @@ public:
       : w_(writer),
         group_(group),
         sent_(sent),
-        costs_(group_costs(writer.cluster, writer.places(group.ranks))),
+        costs_(writer.collective_costs(group.ranks)),
         spans_nodes_(writer.spans_nodes()) {}
 
   /// Dense gradients merged by the rule of the framework; every sparse one alone, and launched when a dense one in its
@@ -183,8 +176,9 @@ private:
   }
 
   [[nodiscard]] Op reduced(const Bucket& bucket, int pieces, const std::string& label) const {
-    Op op = collective(CollectivePrimitive::AllReduce, sent_[bucket.members.front()].algorithm, bucket.bytes / pieces,
-                       label);
+    const CollectiveAlgorithm asked = sent_[bucket.members.front()].algorithm;
+    w_.note_ring(costs_, asked);
+    Op op = collective(CollectivePrimitive::AllReduce, asked, bucket.bytes / pieces, label);
     op.collective().packing = packing_of(bucket) / pieces;
     op.collective().setup += op.collective().packing;
     return op;
@@ -249,7 +243,7 @@ void write_all_reduce(PlanWriter& writer) {
       update_alone(writer, sent);
       continue;
     }
-    note_differences(writer, sent);
+    note_refused(writer, sent);
     Collectives collectives(writer, group, sent);
     const std::vector<Bucket> buckets = collectives.buckets();
     for (std::size_t b = 0; b < buckets.size(); ++b) collectives.write(buckets[b], b);

@@ -49,12 +49,10 @@ std::vector<After> write_returned(PlanWriter& writer, const std::vector<Variable
 
 void write_parameter_servers(PlanWriter& writer) {
   if (sums_on_hosts(writer) && !writer.hosts_alike())
-    writer.plan.notes.emplace_back(
-        "hosts differ in ranks or processors: each is charged what the fullest and slowest takes");
+    writer.note("hosts differ in ranks or processors: each is charged what the fullest and slowest takes");
   const bool several = writer.plan.rank_count() > static_cast<int>(writer.plan.nodes.size());
   if (sums_on_hosts(writer) && several && !in_lock_step(writer.strategy))
-    writer.plan.notes.emplace_back(
-        "workers of one host sum their gradients before these leave: they wait for each other in every step");
+    writer.note("workers of one host sum their gradients before these leave: they wait for each other in every step");
   std::vector<VariableOnServers> all;
   for (const VariableId id : writer.model.backward_order()) all.emplace_back(writer, id);
   const bool reads_inside_step = writer.strategy.graph.pull_at_step_start;

@@ -5,13 +5,14 @@
 namespace simsync::detail {
 
 GroupStream::GroupStream(PlanWriter& writer, GroupingId grouping, QueueId queue)
-    : w_(writer), grouping_(grouping), queue_(queue), costs_(group_costs(writer.cluster, writer.places(grouping))) {}
+    : w_(writer), grouping_(grouping), queue_(queue), costs_(writer.collective_costs(grouping)) {}
 
 CollectiveChoice GroupStream::choice(CollectivePrimitive primitive, double bytes) {
   const auto [known, fresh] = known_.try_emplace({primitive, bytes});
   if (fresh) {
     const bool chooses = primitive == CollectivePrimitive::AllReduce;
     const CollectiveAlgorithm asked = chooses ? w_.strategy.graph.algorithm : CollectiveAlgorithm::Auto;
+    w_.note_ring(costs_, asked);
     known->second = choose(primitive, asked, costs_, bytes);
   }
   return known->second;

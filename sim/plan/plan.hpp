@@ -73,7 +73,7 @@ struct Plan {
   [[nodiscard]] bool in_lock_step() const { return progress.step_end < 0; }
   /// Whether steps are common to all ranks: these are in lock step, or do without the latest.
   [[nodiscard]] bool has_common_steps() const { return in_lock_step() || progress.global_step >= 0; }
-  /// Whether no step is like another, because ranks are at their own pace or draw how long each takes them.
+  /// Whether no step is like another, because ranks are asynchronous or draw how long each takes them.
   [[nodiscard]] bool steps_vary() const { return !in_lock_step() || draws.step_variation > 0.0; }
   [[nodiscard]] int rank_count() const { return static_cast<int>(ranks.size()); }
   [[nodiscard]] const Grouping& grouping(GroupingId id) const { return groupings[static_cast<std::size_t>(id)]; }

@@ -9,6 +9,7 @@
 
 #include "models/profile.hpp"
 #include "platforms/cluster.hpp"
+#include "sim/plan/collectives.hpp"
 #include "sim/plan/plan.hpp"
 #include "strategies/layer_boxing.hpp"
 #include "strategies/stage_model.hpp"
@@ -111,6 +112,8 @@ struct PlanWriter {
   [[nodiscard]] const MicroStep& last_step() const { return micro_steps[last_number()]; }
   /// Where the ranks of the first group of a grouping run.
   [[nodiscard]] std::vector<Place> places(GroupingId grouping) const;
+  /// What collectives of a grouping are chosen by: the costs of its first group.
+  [[nodiscard]] GroupCosts collective_costs(GroupingId grouping) const;
   /// Whether what holds the same variables lies on several nodes.
   [[nodiscard]] bool spans_nodes() const;
   /// A layer of `model` for Reason and ComputePart.
@@ -118,7 +121,9 @@ struct PlanWriter {
     return first_layer + static_cast<std::int32_t>(layer);
   }
 
-  OpId add(Op op);  ///< @throws PlanError above kMostOps
+  void note(const std::string& text);                                  ///< once
+  void note_ring(const GroupCosts& costs, CollectiveAlgorithm asked);  ///< where one runs instead of what was asked for
+  OpId add(Op op);                                                     ///< @throws PlanError above kMostOps
   QueueId add_queue(Queue queue);
   QueueId rpc = -1;  ///< of each node's host: messages to and from servers on other nodes
   /// Samples of a rank in a step.

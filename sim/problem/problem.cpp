@@ -9,6 +9,7 @@
 #include "sim/plan/compile.hpp"
 #include "sim/problem/profile_device.hpp"
 #include "sim/problem/read_request.hpp"
+#include "sim/problem/without_effect.hpp"
 
 namespace simsync {
 
@@ -92,6 +93,9 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   const NetworkBasis network =
       network_basis(plan, read.described, read.cluster, read.calibration ? &*read.calibration : nullptr);
   RankMemory memory = rank_memory(read.model, read.cluster, strategy, profile, settings.optimizer);
+  if (request.global_batch) memory.replicas = strategy.graph.batches();
+  detail::note_without_effect(strategy, notes);
+  detail::note_without_effect(settings.optimizer, profile, notes);
   note_without_effect(settings.options, plan, notes);
   return {.model = std::move(read.model),
           .cluster = std::move(read.cluster),

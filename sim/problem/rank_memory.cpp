@@ -97,6 +97,7 @@ public:
 
   [[nodiscard]] std::vector<std::string> settings() const {
     std::vector<std::string> out;
+    std::optional<std::int64_t> fewest;
     for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
       if (recompute < demand_.recompute || (recompute != Recompute::None && blocks_of(model_).empty())) continue;
       const std::string again =
@@ -107,8 +108,10 @@ public:
         out.push_back(again);
         break;
       }
-      if (const auto steps = fewest_micro_steps(demand))
-        out.push_back(fmt::format("--set strategy.micro_steps={}{}{}", *steps, again.empty() ? "" : " ", again));
+      const auto steps = fewest_micro_steps(demand);
+      if (!steps || (fewest && *steps >= *fewest)) continue;
+      fewest = steps;
+      out.push_back(fmt::format("--set strategy.micro_steps={}{}{}", *steps, again.empty() ? "" : " ", again));
     }
     return out;
   }
@@ -267,7 +270,9 @@ std::string misfit_text(const RankMemory& memory) {
 
 std::string remedy_text(const RankMemory& memory) {
   std::vector<std::string> changes = memory.changes;
-  if (memory.largest_batch > 0) changes.push_back(fmt::format("--batch {}", memory.largest_batch));
+  if (memory.largest_batch > 0)
+    changes.push_back(memory.replicas > 0 ? fmt::format("--global-batch {}", memory.largest_batch * memory.replicas)
+                                          : fmt::format("--batch {}", memory.largest_batch));
   if (!changes.empty()) return fmt::format("it fits with {}", fmt::join(changes, ", or with "));
   if (memory.least_activations > memory.usable)
     return fmt::format(

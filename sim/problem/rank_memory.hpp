@@ -20,7 +20,8 @@ struct RankMemory {
   Bytes device_bytes;  ///< 0: its description does not tell, and everything fits
   Bytes usable = {};   ///< what driver, CUDA context and communication library leave of it
   // Where it does not fit:
-  std::int64_t largest_batch = 0;         ///< samples of a step with which it would, 0 if one does not
+  std::int64_t largest_batch = 0;         ///< samples of a replica's step with which it would, 0 if one does not
+  int replicas = 0;                       ///< whose samples were asked for together (--global-batch); 0: those of one
   std::vector<std::string> changes = {};  ///< settings with each of which the same samples would, the cheapest first
   StateSharing sharing = StateSharing::None;
   Bytes least_activations = {};  ///< of one sample, all of them computed again: of no number of workers less

@@ -83,8 +83,8 @@ struct Prediction {
   Seconds compute;                      ///< slowest device: its compute ops without any waiting
   Fidelity fidelity = Fidelity::Fluid;  ///< the one that was used
   int simulated_ranks = 0;
-  /// Of ranks at their own pace (ProgressPolicy::step_end), else empty: each one's mean step, and the share of steps by
-  /// how many steps of others ended meanwhile (empty where late ones are left behind).
+  /// Of asynchronous ranks (ProgressPolicy::step_end), else empty: each one's mean step, and the share of steps by
+  /// how many steps of others ended meanwhile (empty where steps do not wait for late ones).
   std::vector<Seconds> rank_steps;
   std::vector<double> staleness;
   int warm_up = 0;           ///< first of `steps` that do not count, where steps are common and vary

@@ -296,18 +296,18 @@ private:
     if (several) args["flows"] = event.count;
     if (event.end > event.begin)
       args["bytes_per_s"] = event.bytes / (static_cast<double>(event.end - event.begin) * kSecondsPerNanosecond);
-    if (!several && event.merged == 1) add_way(args, flow);
+    if (!several && event.merged == 1) add_route(args, flow);
     json["args"] = std::move(args);
   }
 
-  void add_way(Json& args, const FlowSpan& flow) const {
+  void add_route(Json& args, const FlowSpan& flow) const {
     const FlowPath& path = prediction_.traffic.paths[static_cast<std::size_t>(flow.path)];
     if (flow.hop >= 0) args["hop"] = flow.hop;
     if (std::isfinite(path.cap.value())) args["cap_bytes_per_s"] = path.cap.value();
-    std::string way;
+    std::string route;
     for (const int link : path.links)
-      way += (way.empty() ? "" : " > ") + prediction_.traffic.links[static_cast<std::size_t>(link)].name;
-    args["way"] = std::move(way);
+      route += (route.empty() ? "" : " > ") + prediction_.traffic.links[static_cast<std::size_t>(link)].name;
+    args["route"] = std::move(route);
   }
 
   void add_layer(Json& args, std::int32_t layer) const {

@@ -1,4 +1,4 @@
-// Workers that run at their own pace: how fast they are together, and how old what they read is.
+// Asynchronous workers: how fast they are together, and how old what they read is.
 #pragma once
 #include <cstddef>
 #include <utility>

@@ -291,7 +291,7 @@ TEST_CASE("staleness of equal workers is the number of the others", "[async]") {
   CHECK_THAT(pace.step_of_each()[1].value(), WithinRel(1.0, 1e-12));
 }
 
-TEST_CASE("a worker at its own pace draws from the profiled steps", "[async]") {
+TEST_CASE("an asynchronous worker draws from the profiled steps", "[async]") {
   LabModel lab{{.bytes = 4.0, .forward = 1e-3, .backward = 1e-3}};
   lab.profile.steps = {{{Seconds{1e-3}, Seconds{1e-3}}}, {{Seconds{2e-3}, Seconds{2e-3}}}};
   const Cluster cluster = lab_cluster(4, 1, {.nic = kNothing}, 1);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <stdexcept>
 
 #include "base/random.hpp"
 #include "tests/support/catch.hpp"
@@ -177,5 +179,32 @@ TEST_CASE("what a flow has left can be asked for", "[engine][network]") {
     REQUIRE(left.size() == 2);
     CHECK_THAT(left[0], WithinRel(5.0, kExact));
     CHECK_THAT(left[1], WithinRel(15.0, kExact));
+  }
+}
+
+TEST_CASE("a network can be used again after a handler has thrown", "[engine][network]") {
+  const Scene scene{.bandwidths = {1e6, 2e6},
+                    .routes = {{.links = {0}}, {.links = {0, 1}}, {.links = {1}}},
+                    .flows = {{0.0, 0, 1e6}, {0.25, 1, 1e6}, {0.5, 2, 3e6}, {0.5, 0, 10.0}}};
+  const auto throws = [](FlowNetwork& network) {
+    network.begin({BytesPerSecond{1e6}});
+    const int path = network.add_path({0}, BytesPerSecond{kInfinite});
+    network.after(Seconds{0.0}, 0);
+    network.after(Seconds{4.0}, 1);
+    network.run(
+        [&](FlowNetwork::Token token) {
+          if (token == 2) throw std::runtime_error("the handler");
+          REQUIRE(token == 0);  // nothing is told of a run that has ended
+          network.start_flow(path, 1e6, 2);
+          network.start_flow(path, 5e6, 3);
+          network.start_flow(path, 1e6, 2);
+        },
+        [] {});
+  };
+  const std::unique_ptr<FlowNetwork> native = native_network();
+  for (FlowNetwork* network : {&simgrid_network(), native.get()}) {
+    const std::vector<double> before = ends_of(*network, scene);
+    CHECK_THROWS_WITH(throws(*network), "the handler");
+    CHECK(ends_of(*network, scene) == before);
   }
 }

@@ -157,6 +157,60 @@ TEST_CASE("a hierarchical all-reduce over unequal nodes is planned, and told, as
   CHECK(equal.notes.empty());
 }
 
+TEST_CASE("one algorithm is chosen for all groups of a grouping, not for its first alone", "[predict][collective]") {
+  // 12 ranks on nodes of 4, 4, 3 and 1, every two of them tensor parallel: of the two groups of replicas the first has
+  // two ranks on each of three nodes, the other 2, 2, 1 and 1.
+  const auto asked = [](const std::string& algorithm, const std::string& solver) {
+    return PredictRequest{.model = "gpt2",
+                          .cluster = "p3.16xlarge",
+                          .strategy = "ddp",
+                          .workers = 12,
+                          .settings = {{"memory", "ignore"},
+                                       {"placement", "4,4,3,1"},
+                                       {"strategy.tensor", "2"},
+                                       {"strategy.algorithm", algorithm},
+                                       {"solver", solver}}};
+  };
+  const auto step = [&](const std::string& algorithm, const std::string& solver) {
+    return predict(asked(algorithm, solver)).step_time.value();
+  };
+  for (const std::string solver : {"simgrid", "native"}) {
+    CHECK_THAT(step("hierarchical", solver), WithinRel(step("ring", solver), 1e-12));
+    CHECK(step("best", solver) <= step("ring", solver) * (1.0 + 1e-9));
+  }
+  CHECK(prepare(asked("ring", "native")).notes.empty());
+  CHECK(prepare(asked("hierarchical", "native")).notes ==
+        std::vector<std::string>{
+            "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here"});
+}
+
+TEST_CASE("settings without effect are told", "[predict]") {
+  const auto notes = [](std::vector<std::pair<std::string, std::string>> settings) {
+    settings.emplace_back("optimizer", "adam");
+    return prepare(
+               {.model = "gpt2", .cluster = "dgx-1", .strategy = "fsdp", .workers = 8, .settings = std::move(settings)})
+        .notes;
+  };
+  using Notes = std::vector<std::string>;
+  CHECK(notes({{"strategy.prefetch", "3"}, {"strategy.reshard_after_forward", "false"}}).empty());
+  CHECK(notes({{"strategy.stage", "1"},
+               {"strategy.prefetch", "3"},
+               {"strategy.reshard_after_forward", "false"},
+               {"strategy.reduce_every_micro_step", "false"}}) ==
+        Notes{"prefetch has no effect: it is for stage 3, and this is stage 1",
+              "reshard_after_forward has no effect: it is for stage 3, and this is stage 1",
+              "reduce_every_micro_step has no effect: it is for stages 2 and 3, and this is stage 1"});
+  CHECK(notes({{"strategy.overlap_gather", "false"}}) ==
+        Notes{"overlap_gather has no effect: it is for stages 1 and 2, and this is stage 3"});
+  CHECK(notes({{"strategy.sequence", "true"}, {"strategy.context_overlap", "true"}}) ==
+        Notes{"sequence has no effect: there is one tensor-parallel rank",
+              "context_overlap has no effect: there is one context-parallel rank"});
+  CHECK(notes({{"strategy.sequence", "true"}, {"strategy.tensor", "2"}}).empty());
+  CHECK(notes({{"precision", "fp32"}, {"master_weights", "true"}}) ==
+        Notes{"master_weights has no effect: weights have four bytes in fp32"});
+  CHECK(notes({{"precision", "fp16"}, {"master_weights", "true"}}).empty());
+}
+
 TEST_CASE("processes that run a plan wake up by themselves", "[predict]") {
   const auto dispatches = [](const Problem& problem) {
     return std::count_if(problem.plan.ops.begin(), problem.plan.ops.end(),

@@ -133,14 +133,35 @@ TEST_CASE("what does not fit comes with the changes that make it fit", "[memory]
       if (word != "--set") settings.push_back(*parse_setting(word));
     CHECK(sharded(64, settings).fits());
   }
-  // Of micro-steps as few as fit.
+  // Of micro-steps as few as fit, and more settings only for fewer.
   CHECK(many.changes.front().starts_with("--set strategy.micro_steps="));
+  const auto steps_of = [](const std::string& change) {
+    return change.find("micro_steps=") == std::string::npos ? 0 : std::stoi(change.substr(change.find('=') + 1));
+  };
+  for (std::size_t i = 1; i < many.changes.size(); ++i)
+    CHECK(steps_of(many.changes[i]) < steps_of(many.changes[i - 1]));
   RankMemory one = many;
   one.largest_batch = 0;
   one.changes.clear();
   CHECK(remedy_text(one) ==
         "not even one sample fits: it needs more workers that share the parameters; 'simsync search --method "
         "coordinate' looks for a layout that fits");
+}
+
+TEST_CASE("a remedy speaks of the batch that was asked for", "[memory]") {
+  const auto asked = [](std::int64_t samples) {
+    return prepare({.model = "gpt2-xl",
+                    .cluster = "p3.16xlarge",
+                    .strategy = "fsdp",
+                    .workers = 16,
+                    .settings = {{"precision", "amp"}},
+                    .global_batch = samples})
+        .memory;
+  };
+  const RankMemory many = asked(16 * 64);
+  REQUIRE(many.largest_batch > 0);
+  CHECK(remedy_text(many).ends_with(fmt::format(", or with --global-batch {}", 16 * many.largest_batch)));
+  CHECK(asked(16 * many.largest_batch).fits());
 }
 
 TEST_CASE("where no smaller batch helps, more of the state is shared out", "[memory]") {

@@ -136,7 +136,7 @@ TEST_CASE("a timeline has a row for each stream and each link", "[engine][timeli
   REQUIRE(flow["name"] == "all-reduce a/weight");
   REQUIRE_THAT(flow["ts"].get<double>(), WithinAbs(34e3, 1e-1));
   REQUIRE_THAT(flow["args"]["bytes"].get<double>(), WithinRel(11e6, 1e-9));
-  REQUIRE(flow["args"]["way"] == "node0/gpu0/pcie-out > node0/nic-out > node1/nic-in > node1/gpu0/pcie-in");
+  REQUIRE(flow["args"]["route"] == "node0/gpu0/pcie-out > node0/nic-out > node1/nic-in > node1/gpu0/pcie-in");
   REQUIRE(names(trace.events.at("job|iterations")).front() == "iteration 1");
   REQUIRE(trace.whole["otherData"]["fidelity"] == "fluid");
 }

@@ -28,8 +28,9 @@ int shard_group(const BuildRequest& request, const ModelParallel& parallel, cons
 }
 
 std::optional<DType> dtype(const Options& options, const std::string& name) {
-  if (options.text(name) == kAuto) return std::nullopt;
-  return options.one_of(name, dtype_words());
+  Words<std::optional<DType>> words{{kAuto, std::nullopt}};
+  for (const auto& [word, type] : dtype_words()) words.emplace_back(word, type);
+  return options.one_of(name, words);
 }
 
 void build_fsdp(const BuildRequest& request, const Options& options, Strategy& strategy) {

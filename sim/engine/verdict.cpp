@@ -105,7 +105,7 @@ std::string reason(const ComparedSide& slower, const ComparedSide& faster) {
   if (less.longest != nullptr && name_of(less) != name_of(more)) text += " on " + name_of(less);
   const auto mine = busiest_nic(slower.problem, slower.explanation);
   const auto other = busiest_nic(faster.problem, faster.explanation);
-  constexpr double kMuchMore = 1.1;
+  constexpr double kMuchMore = 1.1;  // bytes that differ by less do not say why the times do
   if (part->kind != PartKind::Communication || !mine || !other || mine->bytes < kMuchMore * other->bytes) return text;
   return text +
          fmt::format("; in a step {} moves {}, {} {}", slower.name, bytes_text(*mine), faster.name, bytes_text(*other));
@@ -149,7 +149,7 @@ std::optional<NicLoad> busiest_nic(const Problem& problem, const Explanation& ex
   for (const LinkLoad& load : explanation.links)
     if (load.role.starts_with("nic") && (most == nullptr || load.bytes > most->bytes)) most = &load;
   if (most == nullptr) return std::nullopt;
-  constexpr double kAlike = 2.0 / 3.0;
+  constexpr double kAlike = 2.0 / 3.0;  // below, the busiest NIC is busier than most: it is told alone, by its node
   constexpr std::size_t kDigits = 4;  // behind `node`
   const NodeGroup& group = problem.cluster.group_of(std::atoi(most->busiest.c_str() + kDigits));
   const BytesPerSecond nominal = problem.cluster.links.at(group.nic_link).bandwidth;

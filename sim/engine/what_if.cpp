@@ -134,7 +134,7 @@ std::size_t what_if_count(const Problem& problem) {
 }
 
 std::int64_t what_if_budget(const Prediction& predicted) {
-  constexpr std::int64_t kSomeSeconds = 200'000'000;
+  constexpr std::int64_t kSomeSeconds = 200'000'000;  // two to six, in units of FlowNetwork::work
   return std::max(kSomeSeconds, predicted.work + predicted.work / 2);
 }
 

@@ -113,7 +113,12 @@ bool PlanWriter::hosts_alike() const {
 Seconds compression_time(const VariableStrategy& how, double bytes, const StepGradients& step,
                          const DeviceClass& device) {
   if (how.compressor == Compressor::None || (how.compressor == Compressor::Fp16 && step.half)) return Seconds{0.0};
-  return Seconds{4.0 * bytes / device.memory_bandwidth.value()};
+  return two_passes(device, bytes);
+}
+
+Seconds two_passes(const DeviceClass& device, double bytes) {
+  constexpr double kReadsAndWrites = 4.0;
+  return Seconds{kReadsAndWrites * bytes / device.memory_bandwidth.value()};
 }
 
 namespace {

@@ -171,7 +171,7 @@ private:
     Seconds out;
     for (const std::size_t member : bucket.members) out += sent_[member].encoding;
     if (w_.strategy.graph.fusion.copies && bucket.members.size() > 1)
-      out += Seconds{4.0 * bucket.bytes / w_.device().memory_bandwidth.value()};
+      out += two_passes(w_.device(), bucket.bytes);
     return out;
   }
 

@@ -1,6 +1,9 @@
 // Sufficient factors: workers exchange the two factors of a dense layer's gradient and multiply them.
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "models/precision.hpp"
 #include "sim/plan/compile.hpp"
 #include "sim/plan/plan_writer.hpp"
@@ -9,10 +12,12 @@ namespace simsync::detail {
 
 Seconds rebuild_time(const DeviceClass& device, const std::string& precision, double flops) {
   const auto peak = device.peak.find(precision);
+  if (peak == device.peak.end())
+    throw PlanError(fmt::format("sufficient factors are multiplied on the device, and '{}' has no peak rate for '{}'",
+                                device.name, precision));
   const auto efficiency = device.compute_efficiency.find(precision);
-  const double rate = (peak == device.peak.end() ? 1e12 : peak->second.value()) *
-                      (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second);
-  return Seconds{flops / rate};
+  return Seconds{flops /
+                 (peak->second.value() * (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second))};
 }
 
 void write_sufficient_factors(PlanWriter& writer) {

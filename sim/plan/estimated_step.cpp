@@ -177,7 +177,7 @@ void EstimatedStep::add_fused(const std::vector<Gradient>& dense, CollectiveAlgo
           compression_time(strategy_.variables[id], dense[member].bytes, gradients_of(c_.profile), device).value();
     }
     if (graph_.fusion.copies && bucket.members.size() > 1)
-      message.time += 4.0 * bucket.bytes / device.memory_bandwidth.value();
+      message.time += two_passes(device, bucket.bytes).value();
     const int pieces = pieces_of(bucket.bytes, limit);
     message.time += pieces * time(bucket.bytes / pieces);
     messages_.push_back(std::move(message));

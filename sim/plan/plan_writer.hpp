@@ -150,6 +150,8 @@ struct PlanWriter {
 
 /// Pieces of at most `limit` bytes, 1 when there is no limit. @throws PlanError above kMostOps.
 int pieces_of(double bytes, double limit);
+/// What a copy into a buffer of the device and the one out of it take, or encoding and decoding: each reads and writes.
+Seconds two_passes(const DeviceClass& device, double bytes);
 /// Time to encode and decode it on the device: it is read and written once each way. Two bytes are not cast to two.
 Seconds compression_time(const VariableStrategy& how, double bytes, const StepGradients& step,
                          const DeviceClass& device);

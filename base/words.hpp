@@ -18,7 +18,7 @@ using Words = std::vector<std::pair<std::string, E>>;
 template <class E>
 std::optional<E> find_word(const Words<E>& words, std::string_view word) {
   const auto found = std::find_if(words.begin(), words.end(), [&](const auto& one) { return one.first == word; });
-  return found == words.end() ? std::nullopt : std::optional(found->second);
+  return found == words.end() ? std::nullopt : std::optional<E>(found->second);
 }
 
 /// The first word for a value that has one.

@@ -323,3 +323,16 @@ TEST_CASE("what cannot be sharded is refused", "[sharded]") {
   const BuildRequest request{.model = lab.model, .cluster = cluster, .workers = 4, .options = {{"group", "3"}}};
   CHECK_THROWS_AS(build_strategy("fsdp", request), InputError);
 }
+
+TEST_CASE("the width of gathered parameters is a word, or auto", "[sharded]") {
+  const LabModel lab = three_blocks();
+  const Cluster cluster = lab_cluster(4, 1);
+  const auto width = [&](const std::string& word) {
+    const BuildRequest request{
+        .model = lab.model, .cluster = cluster, .workers = 4, .options = {{"param_dtype", word}}};
+    return build_strategy("fsdp", request).graph.sharding.param_dtype;
+  };
+  CHECK(width("auto") == std::nullopt);
+  CHECK(width("bfloat16") == DType::BFloat16);
+  CHECK_THROWS_WITH(width("bfloat"), ContainsSubstring("'bfloat' is not one of auto, float32, float16, bfloat16"));
+}

@@ -42,6 +42,7 @@ inline Cluster make_cluster(int nodes, int gpus, int cpu_nodes = 0) {
   cluster.name = "lab";
   DeviceClass device;
   device.name = "GPU";
+  device.peak["fp32"] = FlopsPerSecond{1e12};
   cluster.devices["GPU"] = device;
   LinkClass ethernet;
   ethernet.name = "ethernet";

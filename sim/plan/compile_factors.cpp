@@ -16,8 +16,8 @@ Seconds rebuild_time(const DeviceClass& device, const std::string& precision, do
     throw PlanError(fmt::format("sufficient factors are multiplied on the device, and '{}' has no peak rate for '{}'",
                                 device.name, precision));
   const auto efficiency = device.compute_efficiency.find(precision);
-  return Seconds{flops /
-                 (peak->second.value() * (efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second))};
+  const double share = efficiency == device.compute_efficiency.end() ? 1.0 : efficiency->second;
+  return Seconds{flops / (share * peak->second.value())};
 }
 
 void write_sufficient_factors(PlanWriter& writer) {

@@ -112,7 +112,7 @@ struct PlanWriter {
   [[nodiscard]] const MicroStep& last_step() const { return micro_steps[last_number()]; }
   /// Where the ranks of the first group of a grouping run.
   [[nodiscard]] std::vector<Place> places(GroupingId grouping) const;
-  /// What collectives of a grouping are chosen by: the costs of its first group.
+  /// What collectives of a grouping are chosen by: the costs of its first group, and whether the others are like it.
   [[nodiscard]] GroupCosts collective_costs(GroupingId grouping) const;
   /// Whether what holds the same variables lies on several nodes.
   [[nodiscard]] bool spans_nodes() const;

@@ -63,14 +63,6 @@ void note_validity(const Calibration& calibration, const std::string& strategy, 
                               strategy, said.front(), more));
 }
 
-/// Notes settings that change nothing of this plan.
-void note_without_effect(const ReplayOptions& options, const Plan& plan, std::vector<std::string>& notes) {
-  if (options.steps_per_worker > 0 && !plan.steps_vary())
-    notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
-  if (options.max_iterations != ReplayOptions{}.max_iterations && plan.steps_vary())
-    notes.emplace_back("iterations has no effect: steps vary, and steps_per_worker says how many are simulated");
-}
-
 }  // namespace
 
 Problem prepare(const PredictRequest& request) {
@@ -96,7 +88,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   if (request.global_batch) memory.replicas = strategy.graph.batches();
   detail::note_without_effect(strategy, notes);
   detail::note_without_effect(settings.optimizer, profile, notes);
-  note_without_effect(settings.options, plan, notes);
+  detail::note_without_effect(settings.options, plan, notes);
   return {.model = std::move(read.model),
           .cluster = std::move(read.cluster),
           .strategy = std::move(strategy),

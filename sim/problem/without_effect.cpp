@@ -46,4 +46,11 @@ void note_without_effect(const OptimizerState& optimizer, const Profile& profile
     notes.push_back(fmt::format("master_weights has no effect: weights have four bytes in {}", profile.precision));
 }
 
+void note_without_effect(const ReplayOptions& options, const Plan& plan, std::vector<std::string>& notes) {
+  if (options.steps_per_worker > 0 && !plan.steps_vary())
+    notes.emplace_back("steps_per_worker has no effect: workers are in lock step and nothing of their steps varies");
+  if (options.max_iterations != ReplayOptions{}.max_iterations && plan.steps_vary())
+    notes.emplace_back("iterations has no effect: steps vary, and steps_per_worker says how many are simulated");
+}
+
 }  // namespace simsync::detail

@@ -5,6 +5,8 @@
 
 #include "models/optimizer.hpp"
 #include "models/profile.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/problem/replay_options.hpp"
 #include "strategies/strategy.hpp"
 
 namespace simsync::detail {
@@ -13,5 +15,7 @@ namespace simsync::detail {
 void note_without_effect(const Strategy& strategy, std::vector<std::string>& notes);
 /// The same of the optimizer's settings in the precision of `profile`.
 void note_without_effect(const OptimizerState& optimizer, const Profile& profile, std::vector<std::string>& notes);
+/// The same of what says how many steps are simulated.
+void note_without_effect(const ReplayOptions& options, const Plan& plan, std::vector<std::string>& notes);
 
 }  // namespace simsync::detail

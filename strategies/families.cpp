@@ -66,8 +66,7 @@ PsSynchronizer waiting_synchronizer(const Options& options) {
   ps.staleness = static_cast<int>(options.integer("staleness", 0, kMostStaleness));
   if (ps.staleness > 0 && !ps.sync) options.fail("staleness", "a bound on staleness needs sync=true");
   if (!options.has(kBackups) || options.integer(kBackups, 0, std::numeric_limits<int>::max()) == 0) return ps;
-  if (!ps.sync || ps.staleness > 0)
-    options.fail(kBackups, "steps that leave late workers behind need sync=true and staleness=0");
+  if (!ps.sync || ps.staleness > 0) options.fail(kBackups, "backup workers need sync=true and staleness=0");
   ps.local_aggregation = false;  // every worker's gradient counts by itself
   return ps;
 }

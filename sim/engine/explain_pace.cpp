@@ -107,7 +107,7 @@ std::string span_of_steps(const Prediction& prediction) {
   return fmt::format("from {} to {} a step", format_seconds(*fastest), format_seconds(*slowest));
 }
 
-/// Of steps that leave late workers behind.
+/// Of steps with backup workers.
 std::string backup_text(const Plan& plan, const Prediction& prediction) {
   const int workers = plan.rank_count();
   const int needed = workers - plan.progress.backups;

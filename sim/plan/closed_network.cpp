@@ -20,7 +20,7 @@ public:
       : plan_(plan), cluster_(cluster), topology_(cluster, nodes_of(plan), gpus_in_use(plan.ranks)) {}
 
   ClosedNetwork sum() {
-    if (plan_.progress.backups > 0) throw PlanError("the closed form knows no steps that leave late workers behind");
+    if (plan_.progress.backups > 0) throw PlanError("the closed form knows no backup workers");
     for (const Op& op : plan_.ops) add(op);
     ClosedNetwork out{.delay = delay_, .stations = {}};
     for (const auto& [name, demand] : stations_)

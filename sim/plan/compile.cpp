@@ -64,6 +64,7 @@ void PlanWriter::note(const std::string& text) {
 }
 
 void PlanWriter::note_ring(const GroupCosts& costs, CollectiveAlgorithm asked) {
+  if (asked == CollectiveAlgorithm::Auto) asked = costs.library;
   if (asked == CollectiveAlgorithm::Hierarchical && !costs.alike())
     note("a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here");
 }
@@ -73,6 +74,11 @@ bool PlanWriter::spans_nodes() const {
   for (int group = 0; group < groups.count(); ++group)
     if (group_shape(plan, groups.ranks(group)).nodes() > 1) return true;
   return false;
+}
+
+double PlanWriter::overlap_share() const {
+  const OverlapShares& shares = strategy.graph.collectives_overlap;
+  return spans_nodes() ? shares.between_nodes : shares.in_node;
 }
 
 CpuClass PlanWriter::slowest_host() const {

@@ -95,7 +95,7 @@ public:
         group_(group),
         sent_(sent),
         costs_(writer.collective_costs(group.ranks)),
-        spans_nodes_(writer.spans_nodes()) {}
+        overlap_(writer.overlap_share()) {}
 
   /// Dense gradients merged by the rule of the framework; every sparse one alone, and launched when a dense one in its
   /// place would be.
@@ -159,8 +159,7 @@ private:
   [[nodiscard]] OpId ready_op(const Bucket& bucket) const {
     LayerId lowest = w_.model.layer_count();
     for (const std::size_t member : bucket.members) lowest = std::min(lowest, layer_of(member));
-    const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
-    return w_.gradient_ready(lowest, spans_nodes_ ? shares.between_nodes : shares.in_node);
+    return w_.gradient_ready(lowest, overlap_);
   }
   [[nodiscard]] LayerId layer_of(std::size_t member) const {
     return w_.model.variable(sent_[member].gradient.variable).layer;
@@ -170,8 +169,7 @@ private:
   [[nodiscard]] Seconds packing_of(const Bucket& bucket) const {
     Seconds out;
     for (const std::size_t member : bucket.members) out += sent_[member].encoding;
-    if (w_.strategy.graph.fusion.copies && bucket.members.size() > 1)
-      out += two_passes(w_.device(), bucket.bytes);
+    if (w_.strategy.graph.fusion.copies && bucket.members.size() > 1) out += two_passes(w_.device(), bucket.bytes);
     return out;
   }
 
@@ -220,7 +218,7 @@ private:
   SumGroup group_;
   const std::vector<Sent>& sent_;
   GroupCosts costs_;
-  bool spans_nodes_;
+  double overlap_;
   OpId previous_ = -1;
 };
 

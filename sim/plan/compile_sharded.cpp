@@ -64,7 +64,8 @@ public:
         among_(writer.sum_group(sum)),
         groups_(add_groups(w_, among_, shard_ranks(w_.strategy.graph, sum))),
         shard_(stream("shard", groups_.shard)),
-        replica_(stream("replica", groups_.replica)) {}
+        replica_(stream("replica", groups_.replica)),
+        overlap_(writer.overlap_share()) {}
 
   void write() {
     if (sharding_.whole_variables && shard_.ranks() > 1) broadcast();
@@ -226,9 +227,7 @@ private:
 
   /// When the backward pass of its first layer has ended.
   void reduce(const Unit& unit, LayerId first) {
-    const OverlapShares& shares = w_.strategy.graph.collectives_overlap;
-    OpId ready =
-        w_.gradient_ready(w_.micro_steps[step_], first, w_.spans_nodes() ? shares.between_nodes : shares.in_node);
+    OpId ready = w_.gradient_ready(w_.micro_steps[step_], first, overlap_);
     double bytes = reduced_bytes(w_.model, unit.variables, sharding_, w_.profile);
     if (shard_.ranks() > 1) {
       ready = shard_.launch({.primitive = CollectivePrimitive::ReduceScatter}, bytes, reason(unit.label + of_step()),
@@ -249,6 +248,7 @@ private:
   ShardGroups groups_;
   GroupStream shard_;
   GroupStream replica_;
+  double overlap_;        ///< PlanWriter::overlap_share
   std::size_t step_ = 0;  ///< the micro-step that is written
 };
 

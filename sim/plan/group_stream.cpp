@@ -12,7 +12,7 @@ CollectiveChoice GroupStream::choice(CollectivePrimitive primitive, double bytes
   if (fresh) {
     const bool chooses = primitive == CollectivePrimitive::AllReduce;
     const CollectiveAlgorithm asked = chooses ? w_.strategy.graph.algorithm : CollectiveAlgorithm::Auto;
-    w_.note_ring(costs_, asked);
+    if (chooses) w_.note_ring(costs_, asked);
     known->second = choose(primitive, asked, costs_, bytes);
   }
   return known->second;

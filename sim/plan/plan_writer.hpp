@@ -116,6 +116,8 @@ struct PlanWriter {
   [[nodiscard]] GroupCosts collective_costs(GroupingId grouping) const;
   /// Whether what holds the same variables lies on several nodes.
   [[nodiscard]] bool spans_nodes() const;
+  /// Of the strategy's OverlapShares, the one for where these ranks are. Asks all groups: worth keeping.
+  [[nodiscard]] double overlap_share() const;
   /// A layer of `model` for Reason and ComputePart.
   [[nodiscard]] std::int32_t layer_number(LayerId layer) const {
     return first_layer + static_cast<std::int32_t>(layer);

@@ -32,8 +32,8 @@ struct LayoutQuestion::Parts {
   const Profile& profile(const Layout& layout, const Strategy& strategy) {
     const auto found = profiles.find({layout.micro_batch, layout.recompute});
     if (found != profiles.end()) return found->second;
-    Profile profile = detail::profile_for(read, request, strategy, layout.micro_batch * strategy.graph.micro_steps,
-                                          inputs, read.notes);
+    Profile profile =
+        detail::profile_for(read, request, strategy, layout.micro_batch * strategy.graph.micro_steps, inputs);
     // How devices of other kinds compare hardly depends on the micro-batch: by the first that is asked for.
     if (profiles.empty()) detail::relate_devices(read, profile);
     return profiles.emplace(std::pair{layout.micro_batch, layout.recompute}, std::move(profile)).first->second;

@@ -77,7 +77,7 @@ Problem prepare(const PredictRequest& request, Inputs& inputs) {
   const std::int64_t batch = detail::batch_for(read, request);
   Strategy strategy = detail::strategy_for(read, request, batch);
   if (read.calibration) note_validity(*read.calibration, strategy.name, notes);
-  Profile profile = detail::profile_for(read, request, strategy, batch, inputs, notes);
+  Profile profile = detail::profile_for(read, request, strategy, batch, inputs);
   detail::check_profile_device(settings.profile, read.cluster, notes);
   detail::relate_devices(read, profile);
   Plan plan = compile(read.model, profile, read.cluster, strategy);

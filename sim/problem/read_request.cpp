@@ -11,14 +11,10 @@
 namespace simsync::detail {
 namespace {
 
-/// Estimated times of an update are those of the optimizer of a default OptimizerState.
-void update_by(const OptimizerState& optimizer, Profile& profile, std::vector<std::string>& notes) {
+/// Estimated times of an update are those of the optimizer of a default OptimizerState; measured ones stay.
+void update_by(const OptimizerState& optimizer, Profile& profile) {
   profile.fp32_gradients = optimizer.fp32_gradients;
-  if (optimizer == OptimizerState{}) return;
-  if (profile.source != ProfileSource::Roofline) {
-    notes.emplace_back("optimizer and master_weights count for memory only: the time of the update is measured");
-    return;
-  }
+  if (profile.source != ProfileSource::Roofline) return;
   constexpr double kWidth = 4.0;  // of a weight; two bytes beside an fp32 copy move as much
   profile.update = optimizer.update_bytes(kWidth) / OptimizerState{}.update_bytes(kWidth) * profile.update;
 }
@@ -112,13 +108,13 @@ Strategy strategy_for(const ReadRequest& read, const PredictRequest& request, st
 }
 
 Profile profile_for(const ReadRequest& read, const PredictRequest& request, const Strategy& strategy,
-                    std::int64_t batch, Inputs& inputs, std::vector<std::string>& notes) {
+                    std::int64_t batch, Inputs& inputs) {
   const Place first = read.cluster.workers(request.workers).front();
   const ProfileRequest asked =
       completed({.device = read.cluster.group_of(first.node).device, .batch = batch / strategy.graph.micro_steps},
                 read.settings, read.cluster, strategy);
   Profile profile = inputs.profile(request.model, read.parameters, asked);
-  update_by(read.settings.optimizer, profile, notes);
+  update_by(read.settings.optimizer, profile);
   profile.variation = read.settings.step_variation;
   profile.seed = read.settings.seed;
   return profile;

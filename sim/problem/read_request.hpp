@@ -27,9 +27,9 @@ std::int64_t batch_for(const ReadRequest& read, const PredictRequest& request);
 /// The builder, preset or file with these options. Checks that steps fit model and batch. @throws InputError,
 /// PlanError.
 Strategy strategy_for(const ReadRequest& read, const PredictRequest& request, std::int64_t batch);
-/// Of the device of the first worker, for a micro-step of this strategy. `notes` gets a line for what has no effect.
+/// Of the device of the first worker, for a micro-step of this strategy.
 Profile profile_for(const ReadRequest& read, const PredictRequest& request, const Strategy& strategy,
-                    std::int64_t batch, Inputs& inputs, std::vector<std::string>& notes);
+                    std::int64_t batch, Inputs& inputs);
 /// Layer times are those of the first worker; slower and faster devices are related to it.
 void relate_devices(ReadRequest& read, const Profile& profile);
 

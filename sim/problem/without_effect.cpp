@@ -37,13 +37,24 @@ void note_without_effect(const Strategy& strategy, std::vector<std::string>& not
     notes.emplace_back("sequence has no effect: there is one tensor-parallel rank");
   if (parallel.tensor_overlap && parallel.tensor == 1)
     notes.emplace_back("tensor_overlap has no effect: there is one tensor-parallel rank");
+  if (parallel.tensor_overlap && parallel.tensor > 1 && !parallel.sequence)
+    notes.emplace_back("tensor_overlap has no effect: it is for what sequence=true exchanges");
   if (parallel.context_overlap && parallel.context == 1)
     notes.emplace_back("context_overlap has no effect: there is one context-parallel rank");
+  if (!parallel.context_balanced && parallel.context == 1)
+    notes.emplace_back("context_balanced has no effect: there is one context-parallel rank");
 }
 
 void note_without_effect(const OptimizerState& optimizer, const Profile& profile, std::vector<std::string>& notes) {
-  if (optimizer.master_weights && !has_half_weights(profile.precision))
+  const bool half = has_half_weights(profile.precision);
+  if (optimizer.master_weights && !half)
     notes.push_back(fmt::format("master_weights has no effect: weights have four bytes in {}", profile.precision));
+  if (profile.source == ProfileSource::Roofline) return;
+  const auto note = [&](bool differs, const char* setting) {
+    if (differs) notes.push_back(fmt::format("{} counts for memory only: the time of the update is measured", setting));
+  };
+  note(optimizer.optimizer != OptimizerState{}.optimizer, "optimizer");
+  note(optimizer.master_weights && half, "master_weights");
 }
 
 void note_without_effect(const ReplayOptions& options, const Plan& plan, std::vector<std::string>& notes) {

@@ -1,4 +1,5 @@
-// Settings that change nothing of what is predicted. Private to sim/problem.
+// Settings that other settings leave without effect, as those of sharding where nothing is sharded. Private to
+// sim/problem.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,11 +12,13 @@
 
 namespace simsync::detail {
 
-/// A note for each setting that differs from its default and has no effect beside the others.
+/// A note for each setting of sharding, and each of sequence, tensor_overlap, context_overlap and context_balanced,
+/// that differs from its default and that the strategy's other settings leave without effect. What has none because
+/// there is one worker is not told.
 void note_without_effect(const Strategy& strategy, std::vector<std::string>& notes);
-/// The same of the optimizer's settings in the precision of `profile`.
+/// The same of `optimizer` and `master_weights`, and where they change memory but not the time of a measured update.
 void note_without_effect(const OptimizerState& optimizer, const Profile& profile, std::vector<std::string>& notes);
-/// The same of what says how many steps are simulated.
+/// The same of `iterations` and `steps_per_worker`.
 void note_without_effect(const ReplayOptions& options, const Plan& plan, std::vector<std::string>& notes);
 
 }  // namespace simsync::detail

@@ -463,6 +463,5 @@ TEST_CASE("options are strict", "[strategies]") {
         "error: option 'backups' of strategy 'ps': 2 is out of range: expected from 0 to 1");
   for (const std::pair<std::string, std::string> other : {std::pair{"sync", "false"}, std::pair{"staleness", "1"}})
     CHECK(error_of("ps", request_for(model, cluster, 2, {{"backups", "1"}, other})) ==
-          "error: option 'backups' of strategy 'ps': steps that leave late workers behind need sync=true and "
-          "staleness=0");
+          "error: option 'backups' of strategy 'ps': backup workers need sync=true and staleness=0");
 }

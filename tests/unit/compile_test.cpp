@@ -214,3 +214,24 @@ TEST_CASE("what cannot be planned is refused by name", "[plan][compile]") {
   CHECK_THROWS_AS(compiled(lab, cluster, all_reduced(lab.model, 3)), PlanError);
   CHECK_THROWS_AS(compiled(lab, cluster, on_server(lab.model, 2, {7, -1})), PlanError);
 }
+
+TEST_CASE("a device multiplies sufficient factors, at its peak rate", "[plan][compile]") {
+  LabModel lab{{.bytes = 400}};
+  Variable matrix = lab.model.variable(0);
+  matrix.shape = {10, 10};
+  Model model("matrix", 1, "sample");
+  Layer product = lab.model.layer(0);
+  product.variables.clear();
+  matrix.layer = model.add_layer(product, {});
+  model.add_variable(matrix);
+  lab.model = model;
+  const Strategy factors = lab_strategy(lab.model, 2, SfbSynchronizer{});
+  Cluster cluster = lab_cluster(2, 1);
+  cluster.devices.at("GPU").peak.at("fp32") = FlopsPerSecond{20.0};
+  const Plan plan = compiled(lab, cluster, factors);
+  const auto rebuilt = ops_of(plan, Phase::Update, OpKind::Compute);
+  REQUIRE(!rebuilt.empty());
+  CHECK(std::get<Compute>(rebuilt.front()->body).duration.value() == 10.0);  // 2 x 10 x 10 operations
+  cluster.devices.at("GPU").peak.clear();
+  CHECK_THROWS_WITH(compiled(lab, cluster, factors), ContainsSubstring("has no peak rate for 'fp32'"));
+}

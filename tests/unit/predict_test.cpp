@@ -157,7 +157,8 @@ TEST_CASE("a hierarchical all-reduce over unequal nodes is planned, and told, as
   CHECK(equal.notes.empty());
 }
 
-TEST_CASE("one algorithm is chosen for all groups of a grouping, not for its first alone", "[predict][collective]") {
+TEST_CASE("no group of a grouping has a hierarchical all-reduce where one of them has unequal nodes",
+          "[predict][collective]") {
   // 12 ranks on nodes of 4, 4, 3 and 1, every two of them tensor parallel: of the two groups of replicas the first has
   // two ranks on each of three nodes, the other 2, 2, 1 and 1.
   const auto asked = [](const std::string& algorithm, const std::string& solver) {
@@ -184,6 +185,34 @@ TEST_CASE("one algorithm is chosen for all groups of a grouping, not for its fir
             "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here"});
 }
 
+TEST_CASE("a ring is told, too, where the cluster's library would have a hierarchical all-reduce",
+          "[predict][collective]") {
+  // Hybrid shard over pairs of 12 ranks on nodes of 4, 4, 3 and 1.
+  const auto notes = [](const std::string& library) {
+    const std::string path = (std::filesystem::temp_directory_path() / "simsync-library.yaml").string();
+    write_file(
+        path,
+        "schema: simsync/cluster/v1\nname: four\ndescription: alike nodes\nsources: [made up]\nprecision: fp32\n"
+        "links:\n  net: {bandwidth: 100Gbps, latency: 2us}\n  pcie: {bandwidth: 12GB/s, latency: 1us}\n"
+        "collective: {algorithm: " +
+            library +
+            "}\n"
+            "groups:\n  - {name: all, device: T4, gpus: 4, count: 4, nic_link: net, fabric: {pcie_link: pcie}}\n");
+    const Problem problem =
+        prepare({.model = "gpt2",
+                 .cluster = path,
+                 .strategy = "fsdp",
+                 .workers = 12,
+                 .settings = {{"memory", "ignore"}, {"placement", "4,4,3,1"}, {"strategy.group", "2"}}});
+    std::filesystem::remove(path);
+    return problem.notes;
+  };
+  CHECK(notes("ring").empty());
+  CHECK(notes("hierarchical") ==
+        std::vector<std::string>{
+            "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here"});
+}
+
 TEST_CASE("settings without effect are told", "[predict]") {
   const auto notes = [](std::vector<std::pair<std::string, std::string>> settings) {
     settings.emplace_back("optimizer", "adam");
@@ -206,6 +235,12 @@ TEST_CASE("settings without effect are told", "[predict]") {
         Notes{"sequence has no effect: there is one tensor-parallel rank",
               "context_overlap has no effect: there is one context-parallel rank"});
   CHECK(notes({{"strategy.sequence", "true"}, {"strategy.tensor", "2"}}).empty());
+  CHECK(notes({{"strategy.tensor_overlap", "true"}}) ==
+        Notes{"tensor_overlap has no effect: there is one tensor-parallel rank"});
+  CHECK(notes({{"strategy.tensor_overlap", "true"}, {"strategy.tensor", "2"}}) ==
+        Notes{"tensor_overlap has no effect: it is for what sequence=true exchanges"});
+  CHECK(notes({{"strategy.context_balanced", "false"}}) ==
+        Notes{"context_balanced has no effect: there is one context-parallel rank"});
   CHECK(notes({{"precision", "fp32"}, {"master_weights", "true"}}) ==
         Notes{"master_weights has no effect: weights have four bytes in fp32"});
   CHECK(notes({{"precision", "fp16"}, {"master_weights", "true"}}).empty());

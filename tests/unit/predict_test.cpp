@@ -213,39 +213,6 @@ TEST_CASE("a ring is told, too, where the cluster's library would have a hierarc
             "a hierarchical all-reduce needs equal numbers of ranks on all nodes: it runs as a ring here"});
 }
 
-TEST_CASE("settings without effect are told", "[predict]") {
-  const auto notes = [](std::vector<std::pair<std::string, std::string>> settings) {
-    settings.emplace_back("optimizer", "adam");
-    return prepare(
-               {.model = "gpt2", .cluster = "dgx-1", .strategy = "fsdp", .workers = 8, .settings = std::move(settings)})
-        .notes;
-  };
-  using Notes = std::vector<std::string>;
-  CHECK(notes({{"strategy.prefetch", "3"}, {"strategy.reshard_after_forward", "false"}}).empty());
-  CHECK(notes({{"strategy.stage", "1"},
-               {"strategy.prefetch", "3"},
-               {"strategy.reshard_after_forward", "false"},
-               {"strategy.reduce_every_micro_step", "false"}}) ==
-        Notes{"prefetch has no effect: it is for stage 3, and this is stage 1",
-              "reshard_after_forward has no effect: it is for stage 3, and this is stage 1",
-              "reduce_every_micro_step has no effect: it is for stages 2 and 3, and this is stage 1"});
-  CHECK(notes({{"strategy.overlap_gather", "false"}}) ==
-        Notes{"overlap_gather has no effect: it is for stages 1 and 2, and this is stage 3"});
-  CHECK(notes({{"strategy.sequence", "true"}, {"strategy.context_overlap", "true"}}) ==
-        Notes{"sequence has no effect: there is one tensor-parallel rank",
-              "context_overlap has no effect: there is one context-parallel rank"});
-  CHECK(notes({{"strategy.sequence", "true"}, {"strategy.tensor", "2"}}).empty());
-  CHECK(notes({{"strategy.tensor_overlap", "true"}}) ==
-        Notes{"tensor_overlap has no effect: there is one tensor-parallel rank"});
-  CHECK(notes({{"strategy.tensor_overlap", "true"}, {"strategy.tensor", "2"}}) ==
-        Notes{"tensor_overlap has no effect: it is for what sequence=true exchanges"});
-  CHECK(notes({{"strategy.context_balanced", "false"}}) ==
-        Notes{"context_balanced has no effect: there is one context-parallel rank"});
-  CHECK(notes({{"precision", "fp32"}, {"master_weights", "true"}}) ==
-        Notes{"master_weights has no effect: weights have four bytes in fp32"});
-  CHECK(notes({{"precision", "fp16"}, {"master_weights", "true"}}).empty());
-}
-
 TEST_CASE("processes that run a plan wake up by themselves", "[predict]") {
   const auto dispatches = [](const Problem& problem) {
     return std::count_if(problem.plan.ops.begin(), problem.plan.ops.end(),
